@@ -1,0 +1,153 @@
+"""Group, Player and Method: which parameters there are, who descends what, and all of it as one module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.objective import Loss, Objective, Term
+
+MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
+
+
+def adam(lr: float, betas: tuple[float, float] = (0.9, 0.999)) -> MakeOptimiser:
+    """Adam with the fused kernel."""
+    return lambda parameters: torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A named set of parameters with its optimiser. Left out, optimiser and clip are those of the run."""
+
+    modules: nn.Module | Sequence[nn.Module]
+    optimiser: MakeOptimiser | None = None
+    clip: float | None = None
+
+    def all(self) -> list[nn.Module]:
+        """Its modules as a list."""
+        return [self.modules] if isinstance(self.modules, nn.Module) else list(self.modules)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The trainable parameters of its modules, each once."""
+        return list({id(p): p for m in self.all() for p in m.parameters() if p.requires_grad}.values())
+
+
+def once(step: int) -> Iterable[int]:
+    """One turn a step."""
+    return (0,)
+
+
+class Player:
+    """Who descends what, how often in a step, on which batch.
+
+    `shared` reads the Draw that the players of a step have in common (detached: another player may have moved since),
+    `again` draws anew on the same batch, `fresh` on another one.
+    """
+
+    def __init__(
+        self,
+        objective: Objective | Term,
+        moves: str | Sequence[str],
+        turns: Callable[[int], Iterable[int]] = once,
+        batch: Literal["shared", "again", "fresh"] = "shared",
+    ) -> None:
+        self.objective = objective if isinstance(objective, Objective) else 1.0 * objective
+        self.moves = (moves,) if isinstance(moves, str) else tuple(moves)
+        self.turns, self.batch = turns, batch
+
+
+class Watch(nn.Module):
+    """Looks every `every` steps, remembers in buffers, and may end the run."""
+
+    every: int = 0
+    improved: bool = False  # whether the last look was the best so far
+
+    def look(self, method: Method, step: int) -> bool:
+        """Whether the run should end."""
+        raise NotImplementedError
+
+
+class Method(nn.Module):
+    """A model with its groups, players and watches. Its state is the whole run."""
+
+    def __init__(
+        self, model: LatentModel, /, players: Sequence[Player], watches: Sequence[Watch] = (), **groups: Group
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.groups = groups
+        self.players, self.watches = list(players), list(watches)
+        self.objectives = nn.ModuleList(player.objective for player in players)
+        self.memory = nn.ModuleList(watches)
+        self.others = nn.ModuleDict({name: nn.ModuleList(g.all()) for name, g in groups.items() if g.modules is not model})
+        self.owned: dict[str, list[nn.Parameter]] = {name: group.parameters() for name, group in groups.items()}
+        self.optimisers: dict[str, Optimizer] = {}
+        self.clips: dict[str, float] = {}
+        self._check()
+
+    def _check(self) -> None:
+        """Every term can be had of this model, and every trainable parameter is in exactly one group."""
+        for player in self.players:
+            for term in player.objective.terms:
+                term.check(self.model)
+        owner: dict[int, str] = {}
+        for name, parameters in self.owned.items():
+            for parameter in parameters:
+                if id(parameter) in owner:
+                    raise ValueError(f"a parameter is in two groups: {owner[id(parameter)]} and {name}")
+                owner[id(parameter)] = name
+        for name, parameter in self.named_parameters():
+            if parameter.requires_grad and id(parameter) not in owner:
+                raise ValueError(f"parameter {name} is in no group")
+
+    def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
+        """Makes the optimisers; groups without one of their own take these."""
+        for name, group in self.groups.items():
+            self.optimisers[name] = (group.optimiser or optimiser)(self.owned[name])
+            self.clips[name] = clip if group.clip is None else group.clip
+
+    def watch(self, watch: Watch) -> None:
+        """One more watch, such as the run's own."""
+        self.watches.append(watch)
+        self.memory.append(watch)
+
+    def draw(self, player: Player, batch: Batch, another: Callable[[], Draw] | None = None) -> Draw:
+        """A Draw with as many samples as the player's objective asks for."""
+        return Draw(self.model, batch, player.objective.samples, another)
+
+    def update(self, step: int, losses: dict[int, Loss]) -> None:
+        """Lets the controllers of each player see its last loss, once per step."""
+        for number, loss in losses.items():
+            self.players[number].objective.update(step, loss.logged)
+
+    def state(self) -> dict[str, Tensor]:
+        """The whole run as named tensors: parameters, buffers and what the optimisers remember."""
+        state: dict[str, Tensor] = dict(self.state_dict())
+        for name, optimiser in self.optimisers.items():
+            for number, memory in optimiser.state_dict()["state"].items():
+                for key, value in memory.items():
+                    if isinstance(value, Tensor):
+                        state[f"optimiser/{name}/{number}/{key}"] = value
+        return state
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """The inverse of `state`."""
+        self.load_state_dict({key: value for key, value in state.items() if not key.startswith("optimiser/")})
+        for name, optimiser in self.optimisers.items():
+            memory: dict[int, dict[str, Any]] = {}
+            for key, value in state.items():
+                parts = key.split("/")
+                if parts[0] == "optimiser" and parts[1] == name:
+                    memory.setdefault(int(parts[2]), {})[parts[3]] = value
+            optimiser.load_state_dict({"state": memory, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def descend(model: LatentModel, objective: Objective | Term) -> Method:
+    """The method of one player: the whole model descends one objective."""
+    return Method(model, [Player(objective, moves="model")], model=Group(model))

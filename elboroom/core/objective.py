@@ -1,0 +1,135 @@
+"""Term, Weight and Objective: a loss written as its formula, `nll() + beta * kl()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elboroom.core import ranks
+from elboroom.core.draw import Draw, LatentModel
+
+
+def _accept(model: LatentModel) -> None:
+    """The check of a term that any model can meet."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A named quantity of a Draw, in nats: f(Draw) -> (B,), (B, D) or ()."""
+
+    name: str
+    f: Callable[[Draw], Tensor]
+    samples: int = 1  # how many z it asks for
+    check: Callable[[LatentModel], None] = _accept  # raises Problem where the model cannot give it
+    couples: bool = False  # whether it couples the examples of a batch
+    modules: tuple[nn.Module, ...] = field(default=(), repr=False)  # critics and the like that it reads
+
+    def __call__(self, draw: Draw) -> Tensor:
+        return self.f(draw)
+
+    def mean(self, draw: Draw) -> Tensor:
+        """Summed over latent dimensions, averaged over the batch: the one unit, nats per example."""
+        value = self.f(draw)
+        return value if value.dim() == 0 else value.flatten(1).sum(1).mean() if value.dim() > 1 else value.mean()
+
+    def __add__(self, other: Term | Objective) -> Objective:
+        return Constant(1.0) * self + other
+
+    def __rmul__(self, weight: float) -> Objective:
+        return Constant(weight) * self
+
+
+class Weight(nn.Module):
+    """What stands before a term: a number, a schedule of the step, or a controller of the value. Memory lives in buffers."""
+
+    def now(self, step: int) -> float | Tensor:
+        """The coefficient at this step."""
+        raise NotImplementedError
+
+    def apply_to(self, step: int, value: Tensor) -> Tensor:
+        """What is descended, given the batch mean of the term."""
+        return self.now(step) * value
+
+    def update(self, step: int, value: Tensor) -> None:
+        """Called once after each step with the global mean of the term, detached."""
+
+    def __mul__(self, term: Term) -> Objective:
+        return Objective([(self, term)])
+
+
+class Constant(Weight):
+    """A number."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = float(value)
+
+    def now(self, step: int) -> float:
+        return self.value
+
+    def extra_repr(self) -> str:
+        return f"{self.value:g}"
+
+
+class Loss(NamedTuple):
+    """What is descended, and what is logged: every term, every weight that moves, and the total."""
+
+    total: Tensor
+    logged: dict[str, Tensor | float]
+
+
+class Objective(nn.Module):
+    """A weighted sum of terms."""
+
+    def __init__(self, parts: list[tuple[Weight, Term]]) -> None:
+        super().__init__()
+        self.parts = parts
+        self.weights = nn.ModuleList(weight for weight, _ in parts)
+
+    @property
+    def terms(self) -> list[Term]:
+        """The terms, in the order of the formula."""
+        return [term for _, term in self.parts]
+
+    @property
+    def samples(self) -> int:
+        """How many z the terms ask for."""
+        return max(term.samples for term in self.terms)
+
+    def __add__(self, other: Term | Objective) -> Objective:
+        right = Constant(1.0) * other if isinstance(other, Term) else other
+        return Objective(self.parts + right.parts)
+
+    def forward(self, draw: Draw) -> Loss:
+        """The loss of one Draw at its batch's step."""
+        step, total, logged = draw.batch.step, None, dict[str, Tensor | float]()
+        for weight, term in self.parts:
+            value = term.mean(draw)
+            share = weight.apply_to(step, value)
+            total = share if total is None else total + share
+            logged[term.name] = value.detach()
+            if not isinstance(weight, Constant):
+                logged[f"{term.name}.weight"] = weight.now(step)
+        assert total is not None
+        logged["loss"] = total.detach()
+        return Loss(total, logged)
+
+    def update(self, step: int, logged: dict[str, Tensor | float]) -> None:
+        """Lets every controller see the global mean of its term."""
+        for weight, term in self.parts:
+            if type(weight).update is not Weight.update:
+                with torch.no_grad():
+                    value = logged[term.name]
+                    assert isinstance(value, Tensor)
+                    weight.update(step, ranks.mean(value))
+
+    def __str__(self) -> str:
+        shown = []
+        for weight, term in self.parts:
+            plain = isinstance(weight, Constant) and weight.value == 1.0
+            shown.append(term.name if plain else f"{weight.extra_repr() or weight._get_name()} * {term.name}")
+        return " + ".join(shown)

@@ -1,0 +1,53 @@
+"""Pairs: what is known of KL(q || p) for two families of distributions. Terms and evaluators ask the pair, never a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.distributions import Distribution
+
+from elboroom.core.problem import Problem
+
+_CLOSED: dict[tuple[type[Distribution], type[Distribution]], Callable[[Any, Any], Tensor]] = {}
+
+
+def closed_kl(q: type[Distribution], p: type[Distribution]) -> Callable[[Callable[[Any, Any], Tensor]], Any]:
+    """Registers f(q, p) -> (B, D) or (B,) nats as the closed KL of this pair of families."""
+
+    def register(f: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+        _CLOSED[q, p] = f
+        return f
+
+    return register
+
+
+def has_density(family: type[Distribution]) -> bool:
+    """Whether log q(z) can be computed."""
+    return bool(getattr(family, "has_density", True))
+
+
+def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
+    """Refuses, in a sentence, a pair that has no KL."""
+    if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
+        raise Problem(
+            f"KL(q || p) needs densities, and a {q.__name__} posterior against a {p.__name__} prior has none: "
+            "choose --posterior gaussian, or a method without kl such as ae"
+        )
+
+
+def require_density(q: type[Distribution], what: str) -> None:
+    """Refuses, in a sentence, a posterior without a density."""
+    if not has_density(q):
+        raise Problem(f"{what} needs the density of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian")
+
+
+def rate(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> Tensor:
+    """KL(q || p) in nats: closed, (B, D) or (B,), where the pair has a formula; else sampled over z, (B,)."""
+    closed = _CLOSED.get((type(q), type(p)))
+    if closed is not None:
+        return closed(q, p)
+    require_rate(type(q), type(p))
+    sample = z()  # (K, B, D)
+    return (q.log_prob(sample) - p.log_prob(sample)).mean(0)  # type: ignore[no-any-return, no-untyped-call]

@@ -1,0 +1,219 @@
+"""DataSet: examples kept as they came (bytes, bits, reals) and gathered by index."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol, cast, final, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elboroom.core.problem import Problem, unknown
+
+Kind = Literal["pixels", "vectors", "tokens"]
+Index = NDArray[np.integer[Any]] | Tensor | Sequence[int]
+
+SEED = 20_140_101  # of the split that hold_out draws: fixed, so that a run and its evaluation see the same rows
+CHUNK = 1 << 22  # bytes hashed at a time
+
+
+@dataclass(frozen=True)
+class About:
+    """What a model needs to know of a data set; kept in spec.json so that a run loads without the data."""
+
+    name: str  # registry name, or the path or "array" of a user's own
+    kind: Kind
+    shape: tuple[int, ...]  # (C, H, W) or (D,)
+    n: int  # training examples
+    labels: dict[str, int]  # what is observed beside x: name -> number of values, in column order
+    levels: int = 256  # 2 binary, 256 8-bit, 0 real valued
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dict."""
+        return {**asdict(self), "shape": list(self.shape)}
+
+    @staticmethod
+    def from_json(entry: Mapping[str, Any]) -> About:
+        """About, read back from a plain dict."""
+        try:
+            about = About(
+                name=str(entry["name"]),
+                kind=cast(Kind, entry["kind"]),
+                shape=tuple(int(side) for side in entry["shape"]),
+                n=int(entry["n"]),
+                labels={str(name): int(size) for name, size in entry["labels"].items()},
+                levels=int(entry["levels"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Problem(f"this is not a description of a data set: {error!r}") from error
+        if about.kind not in get_args(Kind):
+            raise unknown("kind of data", about.kind, get_args(Kind))
+        return about
+
+
+class Store(Protocol):
+    """Where the examples lie."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: NDArray[np.int64]) -> Tensor: ...  # float32, (B, *shape)
+
+    def raw(self) -> Iterator[memoryview]: ...  # the bytes as kept, for the hash
+
+
+def chunks(array: NDArray[Any]) -> Iterator[memoryview]:
+    """The bytes of an array, a few megabytes at a time."""
+    rows = max(1, CHUNK // max(1, array[:1].nbytes))
+    for start in range(0, len(array) if array.size else 0, rows):
+        yield np.ascontiguousarray(array[start : start + rows]).data.cast("B")
+
+
+class Bytes:
+    """Pixels as uint8, (N, C, H, W); `top` is the byte that stands for 1."""
+
+    def __init__(self, array: NDArray[np.uint8], top: int = 255) -> None:
+        self.array = np.asarray(array)
+        self.top = top
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def take(self, index: NDArray[np.int64]) -> Tensor:
+        x = torch.from_numpy(np.ascontiguousarray(self.array[index])).float()  # (B, C, H, W)
+        return x if self.top == 1 else x.div_(self.top)
+
+    def raw(self) -> Iterator[memoryview]:
+        return chunks(self.array)
+
+
+class Bits:
+    """Binary pixels, eight to a byte, (N, ceil(CHW / 8)); the first pixel is the highest bit."""
+
+    def __init__(self, packed: NDArray[np.uint8], shape: tuple[int, ...]) -> None:
+        self.packed = np.asarray(packed)
+        self.shape = shape
+        self.pixels = int(np.prod(shape))
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def take(self, index: NDArray[np.int64]) -> Tensor:
+        bits = np.unpackbits(self.packed[index], axis=1, count=self.pixels)  # (B, CHW)
+        return torch.from_numpy(bits).float().view(len(bits), *self.shape)
+
+    def raw(self) -> Iterator[memoryview]:
+        return chunks(self.packed)
+
+
+class Reals:
+    """Real values as float32, (N, D) or (N, C, H, W)."""
+
+    def __init__(self, array: NDArray[np.float32]) -> None:
+        self.array = np.asarray(array)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def take(self, index: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(self.array[index]))
+
+    def raw(self) -> Iterator[memoryview]:
+        return chunks(self.array)
+
+
+@final
+class DataSet:
+    """Examples x with the labels u observed beside them, in named splits; rows are asked for by index."""
+
+    def __init__(
+        self,
+        about: About,
+        store: Store,
+        splits: Mapping[str, NDArray[np.int64]] | None = None,
+        labels: NDArray[Any] | None = None,
+        label_values: Mapping[str, NDArray[np.float64]] | None = None,
+        holdout: float = 0.0,
+        hash: str | None = None,
+    ) -> None:
+        self.splits = dict(splits) if splits is not None else {"train": np.arange(len(store), dtype=np.int64)}
+        self.about = replace(about, n=len(self.splits["train"]))
+        self.store = store
+        self.labels = _columns(about, labels, len(store))  # (N, K)
+        self.label_values = dict(label_values or {})
+        self.holdout = holdout  # the share held out as "test" by default, where the source has no test split
+        self._hash = hash
+        if len(store) < 2:
+            raise Problem(f"'{about.name}' has {len(store)} example{'s' * (len(store) == 0)}; at least 2 are needed")
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {len(rows):,}" for name, rows in self.splits.items())
+        return f"DataSet({self.about.name}: {self.about.kind} {self.about.shape}, {parts})"
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the examples as kept and of their labels, whatever the split; computed once."""
+        if self._hash is None:
+            digest = hashlib.sha256(repr((self.about.shape, self.about.levels, self.about.labels)).encode())
+            for part in self.store.raw():
+                digest.update(part)
+            for part in chunks(self.labels):
+                digest.update(part)
+            self._hash = digest.hexdigest()
+        return self._hash
+
+    def x(self, index: Index) -> Tensor:
+        """The examples at `index`, float32: pixels in [0, 1] of shape (B, C, H, W), or real vectors (B, D)."""
+        return self.store.take(_rows(index))
+
+    def u(self, index: Index, given: Sequence[str]) -> Tensor:
+        """The labels named in `given` at `index`, each one-hot, side by side: (B, sum of their sizes)."""
+        rows, names = _rows(index), list(self.about.labels)
+        parts = [torch.zeros(len(rows), 0)]
+        for name in given:
+            if not names:
+                raise Problem(f"'{self.about.name}' has no labels, so '{name}' cannot be given")
+            if name not in names:
+                raise unknown(f"label of {self.about.name}", name, names)
+            column = torch.from_numpy(self.labels[rows, names.index(name)])  # (B,)
+            parts.append(torch.nn.functional.one_hot(column, self.about.labels[name]).float())
+        return torch.cat(parts, dim=1)
+
+    def hold_out(self, share: float, name: str = "test") -> DataSet:
+        """The same data with a random share of "train" moved to the split `name`; the same rows every time."""
+        if share == 0:
+            return self
+        if not 0 < share < 1:
+            raise Problem(f"the share to hold out is between 0 and 1, not {share:g}")
+        if name in self.splits:
+            raise Problem(f"'{self.about.name}' already has a split '{name}' of {len(self.splits[name]):,} examples")
+        train = self.splits["train"]
+        count = max(1, round(share * len(train)))
+        if len(train) - count < 2:
+            raise Problem(f"holding out {share:g} of {len(train)} examples leaves fewer than 2 to train on")
+        order = np.random.default_rng(SEED).permutation(len(train))
+        splits = {**self.splits, "train": np.sort(train[order[count:]]), name: np.sort(train[order[:count]])}
+        return DataSet(self.about, self.store, splits, self.labels, self.label_values, 0.0, self._hash)
+
+
+def _rows(index: Index) -> NDArray[np.int64]:
+    if isinstance(index, Tensor):
+        index = index.cpu().numpy()
+    return np.asarray(index, dtype=np.int64)  # (B,)
+
+
+def _columns(about: About, labels: NDArray[Any] | None, n: int) -> NDArray[np.int64]:
+    """The labels as one checked column per name."""
+    columns = np.zeros((n, 0), np.int64) if labels is None else np.asarray(labels, np.int64)
+    if columns.shape != (n, len(about.labels)):
+        raise Problem(f"'{about.name}' has {n} examples but labels of shape {columns.shape}")
+    for (name, size), column in zip(about.labels.items(), columns.T, strict=True):
+        if column.min(initial=0) < 0 or column.max(initial=0) >= size:
+            raise Problem(f"label '{name}' of '{about.name}' has values outside 0 to {size - 1}")
+    return columns

@@ -1,0 +1,111 @@
+"""The data sets by name: loaded, listed, fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elboroom.core.problem import Problem, nearest, unknown
+from elboroom.data import arrays, dsprites, folder, places
+from elboroom.data.dataset import DataSet
+from elboroom.data.download import Progress, checksum, fetch
+from elboroom.data.sources import SOURCES, Source
+
+
+def names() -> list[str]:
+    """The names of the data sets that can be loaded."""
+    return [source.name for source in SOURCES.values() if source.load is not None]
+
+
+def listing() -> list[dict[str, Any]]:
+    """What there is: name, kind, shape, counts, licence, where it was found or "not here", and how to get it."""
+    rows = []
+    for source in SOURCES.values():
+        found = source.where()
+        rows.append(
+            {
+                "name": source.name,
+                "kind": source.kind,
+                "shape": source.shape,
+                "counts": source.counts,
+                "licence": source.licence,
+                "where": str(found) if found else "not here",
+                "how": source.note or f"elbo data get {source.name}",
+            }
+        )
+    return rows
+
+
+def load(
+    source: str | Path | NDArray[Any] | Tensor | DataSet, size: int | None = None, progress: Progress | None = None
+) -> DataSet:
+    """The data set of a registered name, a folder of images, a .npy or .npz file (`file.npz:key`), or an array."""
+    known = SOURCES.get(source) if isinstance(source, str) else None
+    path = Path(source).expanduser() if isinstance(source, str | Path) else None
+    if known is None and path is not None and path.is_dir():
+        return folder.load(path, size, progress)
+    if size is not None and not (known is not None and known.sizes):
+        raise Problem("a size can be chosen for folders of images and for omniglot only")
+    if isinstance(source, DataSet):
+        return source
+    if isinstance(source, np.ndarray | Tensor):
+        return arrays.dataset(source)
+    if known is not None:
+        return _named(known, size, progress)
+    if path is None:
+        raise Problem(f"a data set is a name, a path or an array, not {type(source).__name__}")
+    file, colon, key = str(path).rpartition(":")
+    if colon and file.endswith(".npz"):
+        return arrays.read(Path(file), key)
+    if path.suffix in (".npy", ".npz"):
+        return arrays.read(path)
+    if path.is_file():
+        raise Problem(f"{path} is neither a folder of images nor a .npy or .npz file")
+    if len(path.parts) > 1 or isinstance(source, Path):
+        raise Problem(f"there is no folder or file {path}")
+    raise unknown("data set", str(source), names())
+
+
+def _named(source: Source, size: int | None, progress: Progress | None) -> DataSet:
+    if source.load is None:
+        raise Problem(f"'{source.name}' is {source.note}")
+    where = source.where()
+    if where is None and source.files:
+        raise Problem(
+            f"{source.name} is not here; `elbo data get {source.name}` downloads it, "
+            f"or set ELBOROOM_DATA to the folder that holds {source.folder}/"
+        )
+    return source.load(where or places.cache(), size, progress)
+
+
+def get(
+    name: str, folder: Path | None = None, progress: Progress | None = None, source: str | None = None
+) -> dict[str, Any]:
+    """Makes sure that a data set is here: found, or else downloaded under `folder` (the cache) and checked.
+
+    `source` is another folder on the web to take its files from. A checksum that is not pinned is told.
+    """
+    if name not in SOURCES:
+        raise Problem(f"no data set '{name}' to get{nearest(name, SOURCES) or '; there are: ' + ', '.join(SOURCES)}")
+    wanted = SOURCES[name]
+    if not wanted.files:
+        dsprites.packed(progress)
+        return {"name": name, "folder": str(places.cache() / wanted.folder), "state": "rendered", "files": []}
+    found = wanted.where() if folder is None else None
+    if found is not None:
+        return {"name": name, "folder": str(found), "state": "here", "files": []}
+    target = (folder or places.cache()) / wanted.folder
+    files = []
+    for file in wanted.files:
+        kept = target / file.name
+        digest = checksum(kept) if kept.is_file() else None
+        if digest is None or (file.sha256 is not None and digest != file.sha256):
+            digest = fetch(file, target, progress, source)
+        files.append({"name": file.name, "sha256": digest, "pinned": file.sha256 is not None})
+    if wanted.after is not None:
+        wanted.after(target)
+    return {"name": name, "folder": str(target), "state": "downloaded", "files": files}

@@ -1,0 +1,172 @@
+"""The published data sets: what they are, which files they are made of, how those are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from elboroom.data import dsprites, images, places
+from elboroom.data.dataset import DataSet, Kind
+from elboroom.data.download import File, Progress
+
+Loader = Callable[[Path, int | None, Progress | None], DataSet]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A published data set: `forms` are the sets of file names of which any one is enough to load it."""
+
+    name: str
+    kind: Kind = "pixels"
+    shape: tuple[int, ...]
+    counts: dict[str, int]
+    licence: str  # as stated by the source
+    folder: str
+    files: tuple[File, ...] = ()
+    forms: tuple[tuple[str, ...], ...]
+    load: Loader | None = None
+    after: Callable[[Path], None] | None = None  # run once all files of a download are there
+    sizes: bool = False  # whether images come in a size of choice
+    note: str = ""
+
+    def where(self) -> Path | None:
+        """The folder that holds it, or None."""
+        return next((found for form in self.forms if (found := places.find(self.folder, *form))), None)
+
+
+def _files(base: str, entries: dict[str, tuple[str | None, int | None]]) -> tuple[File, ...]:
+    return tuple(File(name, base + name, digest, size) for name, (digest, size) in entries.items())
+
+
+def _pack(target: Path) -> None:
+    images.pack(target, into=target)
+    for name in images.AMAT:
+        (target / name).unlink()
+
+
+MNIST = _files(
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    {
+        "train-images-idx3-ubyte.gz": ("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9_912_422),
+        "train-labels-idx1-ubyte.gz": ("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28_881),
+        "t10k-images-idx3-ubyte.gz": ("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1_648_877),
+        "t10k-labels-idx1-ubyte.gz": ("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4_542),
+    },
+)
+FASHION = _files(
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    {
+        "train-images-idx3-ubyte.gz": ("3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84", 26_421_880),
+        "train-labels-idx1-ubyte.gz": ("a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", 29_515),
+        "t10k-images-idx3-ubyte.gz": ("346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", 4_422_102),
+        "t10k-labels-idx1-ubyte.gz": ("67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5_148),
+    },
+)
+BINARIZED = _files(
+    "https://www.cs.toronto.edu/~larocheh/public/datasets/binarized_mnist/",
+    {
+        "binarized_mnist_train.amat": (
+            "ad693b29f94c14277b095f5238ddefbbdaaae0939789dd2f4f0205278cee3e4d",
+            78_400_000,
+        ),
+        "binarized_mnist_valid.amat": (
+            "1de3d397c40fe8eeb33dafd4099a1f665ec01e96d9be234aaeeac8a34930e2e2",
+            15_680_000,
+        ),
+        "binarized_mnist_test.amat": (
+            "e6687bfea3f820c174f33b7865140b2a2dd2930ef786f35d45795fc193b5ab2c",
+            15_680_000,
+        ),
+    },
+)
+OMNIGLOT = _files(
+    "https://github.com/brendenlake/omniglot/raw/master/python/",
+    {
+        "images_background_small1.zip": ("f38eb80f801274ac2b4dff5b24289016bfaba4a7d5bb50deebf27104ad6cb8a4", 1_319_022),
+        "images_background_small2.zip": ("3ccaa407515a8778e5d0861875af38b17e418f301ad5bb3b5a6b65d901a41c7f", 1_580_917),
+    },
+)
+FREY = _files("https://cs.nyu.edu/~roweis/data/", {images.FREY_MAT: (None, None)})
+SPRITES = _files("https://github.com/deepmind/dsprites-dataset/raw/master/", {dsprites.ORIGINAL: (None, None)})
+
+
+HALVES = {"train": 60_000, "test": 10_000}
+
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            name="dsprites",
+            shape=(1, 64, 64),
+            counts={"train": dsprites.COUNT},
+            licence="Apache-2.0",
+            folder="dsprites",
+            forms=(("packed.npy", "packed.json"),),
+            load=lambda _, __, progress: dsprites.load(progress),
+            note="rendered at first use",
+        ),
+        Source(
+            name="dsprites-original",
+            shape=(1, 64, 64),
+            counts={"train": dsprites.COUNT},
+            licence="Apache-2.0",
+            folder="dsprites",
+            files=SPRITES,
+            forms=((dsprites.ORIGINAL,),),
+            note="only for checking the rendering against; train on dsprites",
+        ),
+        Source(
+            name="mnist",
+            shape=(1, 28, 28),
+            counts=HALVES,
+            licence="usually given as CC BY-SA 3.0",
+            folder="mnist",
+            files=MNIST,
+            forms=(images.IDX,),
+            load=lambda path, _, __: images.digits(path, "mnist"),
+        ),
+        Source(
+            name="fashion-mnist",
+            shape=(1, 28, 28),
+            counts=HALVES,
+            licence="MIT",
+            folder="fashion_mnist",
+            files=FASHION,
+            forms=(images.IDX,),
+            load=lambda path, _, __: images.digits(path, "fashion-mnist"),
+        ),
+        Source(
+            name="binarized-mnist",
+            shape=(1, 28, 28),
+            counts={"train": 50_000, "valid": 10_000, "test": 10_000},
+            licence="none stated",
+            folder="binarized_mnist",
+            files=BINARIZED,
+            forms=((images.STATIC,), images.AMAT),
+            load=lambda path, _, __: images.binarized(path),
+            after=_pack,
+        ),
+        Source(
+            name="freyfaces",
+            shape=(1, 28, 20),
+            counts={"train": 1_965},
+            licence="none stated",
+            folder="freyfaces",
+            files=FREY,
+            forms=((images.FREY,), (images.FREY_MAT,)),
+            load=lambda path, _, __: images.freyfaces(path),
+        ),
+        Source(
+            name="omniglot",
+            shape=(1, 32, 32),
+            counts={"train": 5_840},
+            licence="MIT",
+            folder="omniglot",
+            files=OMNIGLOT,
+            forms=(images.OMNIGLOT,),
+            load=images.omniglot,
+            sizes=True,
+        ),
+    )
+}

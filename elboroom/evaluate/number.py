@@ -1,0 +1,34 @@
+"""Number: a value that never travels without the estimator that made it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Number:
+    """A measured value with its unit, estimator, settings and errors; value None carries a reason instead."""
+
+    value: float | None
+    unit: str
+    estimator: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)  # named standard errors
+    parts: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"{self.estimator} gave {self.value}")
+
+    def to_json(self) -> dict[str, Any]:
+        """As kept in metrics.json, without what is empty."""
+        return {k: v for k, v in asdict(self).items() if k == "value" or v not in ({}, "")}
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"— ({self.reason})"
+        spread = "".join(f" ± {error:.3g} ({name.replace('_', ' ')})" for name, error in self.errors.items())
+        return f"{self.value:.4g}{spread} {self.unit}".rstrip()

@@ -1,0 +1,115 @@
+"""The diagonal Gaussian: as posterior, as fixed prior and as prior given u."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from elboroom.core import ranks
+from elboroom.core.draw import Batch
+from elboroom.core.pairs import closed_kl
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class Gaussian(Distribution):
+    """N(loc, diag(exp(logvar))) over the last dimension."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    has_rsample = True
+
+    def __init__(self, loc: Tensor, logvar: Tensor) -> None:
+        self.loc, self.logvar = loc, logvar
+        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def stddev(self) -> Tensor:
+        return torch.exp(0.5 * self.logvar)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.logvar.exp()
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """loc + sigma * eps, (*sample_shape, B, D)."""
+        shape = (*sample_shape, *self.loc.shape)
+        rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
+        return self.loc + self.stddev * ranks.normal(shape, self.loc, rows)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def log_prob_per_dim(self, z: Tensor) -> Tensor:
+        """log N(z_j), one value a dimension."""
+        return -0.5 * ((z - self.loc).square() * torch.exp(-self.logvar) + self.logvar + LOG_2PI)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        return self.log_prob_per_dim(z).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """1/2 sum_j log(2 pi e sigma_j^2)."""
+        return 0.5 * (self.logvar + LOG_2PI + 1).sum(-1)
+
+    def gathered(self) -> Gaussian:
+        """The same distributions for the rows of all ranks."""
+        return Gaussian(ranks.gather(self.loc), ranks.gather(self.logvar))
+
+
+@closed_kl(Gaussian, Gaussian)
+def _kl(q: Gaussian, p: Gaussian) -> Tensor:
+    """1/2 ((mu - m)^2 / s^2 + sigma^2 / s^2 - log(sigma^2 / s^2) - 1), (B, D)."""
+    log_ratio = q.logvar - p.logvar
+    return 0.5 * ((q.loc - p.loc).square() * torch.exp(-p.logvar) + log_ratio.exp() - log_ratio - 1)
+
+
+class GaussianPosterior(nn.Module):
+    """q(z|x,u) = N(mu, sigma^2), both read off one net that emits (mu, log sigma^2)."""
+
+    family = Gaussian
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, batch: Batch) -> Gaussian:
+        loc, logvar = self.net(batch.x, batch.u).chunk(2, dim=-1)  # (B, J) each
+        return Gaussian(loc, logvar)
+
+
+class StandardNormal(nn.Module):
+    """p(z) = N(0, I)."""
+
+    family = Gaussian
+    zero: Tensor
+
+    def __init__(self, latent: int) -> None:
+        super().__init__()
+        self.register_buffer("zero", torch.zeros(latent), persistent=False)
+
+    def forward(self, batch: Batch) -> Gaussian:
+        return Gaussian(self.zero, self.zero)
+
+
+class ConditionalNormal(nn.Module):
+    """p(z|u) = N(mu(u), sigma^2(u)), linear in a one-hot u; starts as N(0, I)."""
+
+    family = Gaussian
+
+    def __init__(self, latent: int, given: int) -> None:
+        super().__init__()
+        self.table = nn.Linear(given, 2 * latent)
+        nn.init.zeros_(self.table.weight)
+        nn.init.zeros_(self.table.bias)
+
+    def forward(self, batch: Batch) -> Gaussian:
+        loc, logvar = self.table(batch.u).chunk(2, dim=-1)
+        return Gaussian(loc, logvar)

@@ -1,0 +1,37 @@
+"""Paths through the latent space: along one dimension, and from one code to another."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from elboroom.core.problem import Problem
+
+
+def traversal(z: Tensor, dims: list[int], points: int = 10, reach: float = 3.0) -> Tensor:
+    """From one code (J,): each of `dims` in turn over equally spaced points on [-reach, reach], (len(dims), points, J)."""
+    if points < 2:
+        raise Problem(f"a traversal needs at least 2 points, not {points}")
+    grid = z.expand(len(dims), points, -1).clone()
+    for row, dim in enumerate(dims):
+        grid[row, :, dim] = torch.linspace(-reach, reach, points, device=z.device, dtype=z.dtype)
+    return grid
+
+
+def line(a: Tensor, b: Tensor, points: int = 10) -> Tensor:
+    """(1 - t) a + t b for t from 0 to 1, (points, J)."""
+    if points < 2:
+        raise Problem(f"an interpolation needs at least 2 points, not {points}")
+    t = torch.linspace(0, 1, points, device=a.device, dtype=a.dtype).unsqueeze(1)
+    return (1 - t) * a + t * b
+
+
+def arc(a: Tensor, b: Tensor, points: int = 10) -> Tensor:
+    """The great circle between the directions of a and b, with the norm going linearly, (points, J)."""
+    t = torch.linspace(0, 1, points, device=a.device, dtype=a.dtype).unsqueeze(1)
+    u, v = a / a.norm().clamp_min(1e-12), b / b.norm().clamp_min(1e-12)
+    angle = torch.arccos((u @ v).clamp(-1, 1))
+    if angle < 1e-4 or angle > torch.pi - 1e-4:
+        return line(a, b, points)
+    direction = (torch.sin((1 - t) * angle) * u + torch.sin(t * angle) * v) / torch.sin(angle)
+    return direction * ((1 - t) * a.norm() + t * b.norm())

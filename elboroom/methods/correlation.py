@@ -1,0 +1,43 @@
+"""Methods that ask for independent dimensions of the aggregate posterior through its total correlation."""
+
+from __future__ import annotations
+
+from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.methods.parts import Parts
+from elboroom.methods.registry import NonNegative, Positive, by_data, method
+from elboroom.terms.adversarial import critic_nll, density_ratio
+from elboroom.terms.aggregate import Estimator, dimwise_kl, index_code_mi, total_correlation
+from elboroom.terms.evidence import kl, nll
+
+
+@method("beta-tcvae", "nll + alpha mi + beta tc + gamma dwkl", paper="Chen et al. 2018, Eq. 4")
+def beta_tcvae(
+    parts: Parts,
+    alpha: NonNegative = 1.0,
+    beta: NonNegative = by_data(6.0, tokens=1.0),
+    gamma: NonNegative = 1.0,
+    estimator: Estimator = "mss-sym",
+) -> Method:
+    """The KL of the ELBO in its three parts, each with a weight of its own.
+
+    log q(z) is estimated from the batch: mss-sym and mss weigh it without bias (rows of the weight matrix sum to one, 1/N on
+    the diagonal), mws is the biased estimator of the paper's experiments.
+    """
+    n, e = parts.n, estimator
+    objective = nll() + alpha * index_code_mi(n, e) + beta * total_correlation(n, e) + gamma * dimwise_kl(n, e)
+    return descend(parts.vae(), objective)
+
+
+@method("factor-vae", "nll + kl + gamma tc, tc by a critic", paper="Kim & Mnih 2018, Eq. 2 and Alg. 2")
+def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e-4) -> Method:
+    """The ELBO minus gamma TC, the TC read off a critic that tells q(z) from the product of its marginals."""
+    model, critic = parts.vae(), parts.critic(outputs=2)
+    return Method(
+        model,
+        players=[
+            Player(nll() + kl() + gamma * density_ratio(critic), moves="vae"),
+            Player(critic_nll(critic), moves="critic"),  # reads z detached: no gradient into the encoder
+        ],
+        vae=Group(model),
+        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),
+    )

@@ -1,0 +1,100 @@
+"""Methods that weigh distortion against rate: the autoencoder, the VAE, and every schedule of beta."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from elboroom.core.method import Method, descend
+from elboroom.methods.parts import Parts
+from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
+from elboroom.terms.evidence import iw_bound, kl, nll
+from elboroom.weights.controllers import PI, Hold, MinimumRate
+from elboroom.weights.schedules import Cyclical, Geometric, Linear, Sigmoid, Staircase
+
+
+@method("ae", "nll", paper="Hinton & Salakhutdinov 2006")
+def ae(parts: Parts) -> Method:
+    """A deterministic autoencoder: no rate, no prior, no density."""
+    return descend(parts.vae("point"), nll())
+
+
+@method("vae", "nll + kl", paper="Kingma & Welling 2014, Eq. 3")
+def vae(parts: Parts) -> Method:
+    """The negative evidence lower bound."""
+    return descend(parts.vae(), nll() + kl())
+
+
+@method("beta-vae", "nll + beta kl", paper="Higgins et al. 2017, Eq. 4")
+def beta_vae(parts: Parts, beta: NonNegative = by_data(4.0, tokens=0.4)) -> Method:
+    """A VAE whose rate costs beta times as much."""
+    return descend(parts.vae(), nll() + beta * kl())
+
+
+@method("beta-vae-capacity", "nll + gamma |mean kl - C(t)|", paper="Burgess et al. 2018, Eq. 8")
+def beta_vae_capacity(
+    parts: Parts, gamma: NonNegative = 1000.0, capacity: NonNegative = 25.0, ramp: Span = 1 / 3
+) -> Method:
+    """Holds the rate at a capacity C that rises from 0 to `capacity` nats over `ramp` of the run.
+
+    The distance is that of the batch mean, not the mean of distances, and C counts optimiser steps (published: 100,000).
+    """
+    return descend(parts.vae(), nll() + Hold(Linear(0, capacity, parts.span(ramp)), gamma) * kl())
+
+
+@method("beta-vae-decreasing", "nll + beta(t) kl, beta falling", paper="Yu 2023")
+def beta_vae_decreasing(
+    parts: Parts,
+    start: Positive = 100.0,
+    end: Positive = 1.0,
+    ramp: Span = 2 / 3,
+    shape: Literal["geometric", "linear"] = "geometric",
+) -> Method:
+    """Lowers beta from `start` to `end` over `ramp` of the run, so that the strongest factor passes first."""
+    fall = {"geometric": Geometric, "linear": Linear}[shape]
+    return descend(parts.vae(), nll() + fall(start, end, parts.span(ramp)) * kl())
+
+
+@method("vae-annealed", "nll + w(t) kl, w rising from 0 to 1", paper="Bowman et al. 2016")
+def vae_annealed(
+    parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.0, shape: Literal["linear", "sigmoid"] = "linear"
+) -> Method:
+    """A VAE whose rate is free at first and costs its full price after `warmup` of the run."""
+    steps = parts.span(warmup)
+    return descend(parts.vae(), nll() + (Linear(start, 1, steps) if shape == "linear" else Sigmoid(steps)) * kl())
+
+
+@method("vae-cyclical", "nll + w(t) kl, w rising from 0 to 1 in each cycle", paper="Fu et al. 2019, Eq. 6")
+def vae_cyclical(parts: Parts, cycles: Count = 4, ramp: Positive = 0.5) -> Method:
+    """Anneals the rate several times; `ramp` is the share of a cycle in which the weight rises."""
+    return descend(parts.vae(), nll() + Cyclical(parts.steps / cycles, ramp) * kl())
+
+
+@method("control-vae", "nll + beta(t) kl, beta by PI control of kl", paper="Shao et al. 2020, Alg. 1")
+def control_vae(
+    parts: Parts,
+    target: Positive = 18.0,
+    kp: NonNegative = 0.01,
+    ki: NonNegative = by_data(1e-3, tokens=1e-4),
+    low: NonNegative = by_data(1.0, tokens=0.0),
+    high: Positive = by_data(100.0, tokens=1.0),
+    ramp: Span = by_data(0.4, tokens=0.0),
+) -> Method:
+    """A beta-VAE whose beta a PI controller moves until kl = `target` nats.
+
+    The target rises from 0.5 in steps of 0.15 over `ramp` of the run (published: a step every 5,000 updates); 0 fixes it.
+    """
+    stairs = max(1, round(parts.span(ramp) * 0.15 / max(target - 0.5, 0.15)))
+    goal = Staircase(0.5, target, 0.15, stairs) if ramp and target > 0.5 else target
+    return descend(parts.vae(), nll() + PI(goal, kp, ki, low, high) * kl())
+
+
+@method("mdr-vae", "nll + kl + u (rate - kl), u >= 0", paper="Pelsmaeker & Aziz 2020")
+def mdr_vae(parts: Parts, rate: Positive = by_data(18.0, tokens=5.0), step: Positive = 1e-3, high: Positive = 1.0) -> Method:
+    """A VAE whose rate a Lagrange multiplier keeps at or above `rate` nats; u moves by `step` a nat, within [0, `high`]."""
+    return descend(parts.vae(), nll() + MinimumRate(rate, step, high) * kl())
+
+
+@method("iwae", "-log 1/K sum_k p(x, z_k) / q(z_k|x)", paper="Burda et al. 2016, Eq. 8")
+def iwae(parts: Parts, samples: Count = 5) -> Method:
+    """The importance-weighted bound of `samples` draws."""
+    return descend(parts.vae(), iw_bound(samples))

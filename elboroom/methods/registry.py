@@ -1,0 +1,134 @@
+"""The registry: a method is a builder whose signature is its flags, its sweep axes and its documentation."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from elboroom.core.method import Method
+from elboroom.core.problem import Problem, nearest, unknown
+
+if TYPE_CHECKING:
+    from elboroom.methods.parts import Parts
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+Span = Annotated[float, Field(ge=0)]  # up to 1 a fraction of the run, above it a number of steps
+
+_CARDS: dict[str, Card] = {}
+
+
+@dataclass(frozen=True)
+class ByData:
+    """A default that depends on the kind of data."""
+
+    other: Any
+    kinds: Mapping[str, Any]
+
+    def of(self, kind: str) -> Any:
+        """The default for this kind."""
+        return self.kinds.get(kind, self.other)
+
+
+def by_data(other: Any, **kinds: Any) -> Any:
+    """`by_data(6.0, tokens=1.0)`: 6 for images, 1 for text."""
+    return ByData(other, kinds)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option as its signature states it."""
+
+    name: str
+    annotation: Any
+    default: Any
+    help: str = ""
+
+    def default_for(self, kind: str) -> Any:
+        """The default on this kind of data."""
+        return self.default.of(kind) if isinstance(self.default, ByData) else self.default
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_default=True)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A registered method: its name, formula, paper, options and builder."""
+
+    name: str
+    formula: str
+    paper: str
+    builder: Callable[..., Method]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the builder's docstring."""
+        return (inspect.getdoc(self.builder) or "").split("\n")[0]
+
+    @property
+    def notes(self) -> str:
+        """The rest of the docstring."""
+        return "\n".join((inspect.getdoc(self.builder) or "").split("\n")[1:]).strip()
+
+    @property
+    def options(self) -> list[Option]:
+        """The options of the builder, read off its signature."""
+        hints = typing.get_type_hints(self.builder, include_extras=True)
+        parameters = list(inspect.signature(self.builder).parameters.values())[1:]
+        return [Option(p.name, hints[p.name], p.default) for p in parameters]
+
+    def validate(self, given: Mapping[str, Any], kind: str) -> dict[str, Any]:
+        """All options with their values; refuses unknown names and values out of range."""
+        fields: dict[str, Any] = {o.name: (o.annotation, o.default_for(kind)) for o in self.options}
+        return checked(create_model(self.name, __base__=_Strict, **fields), given).model_dump()
+
+    def build(self, parts: Parts, given: Mapping[str, Any]) -> Method:
+        """The method on these parts."""
+        return self.builder(parts, **self.validate(given, parts.about.kind))
+
+
+def method(name: str, formula: str, paper: str) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+    """Registers a builder."""
+
+    def register(builder: Callable[..., Method]) -> Callable[..., Method]:
+        _CARDS[name] = Card(name, formula, paper, builder)
+        return builder
+
+    return register
+
+
+def cards() -> dict[str, Card]:
+    """Every registered method by name."""
+    return dict(sorted(_CARDS.items()))
+
+
+def card(name: str) -> Card:
+    """One registered method."""
+    if name not in _CARDS:
+        raise unknown("method", name, _CARDS)
+    return _CARDS[name]
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def checked(model: type[M], given: Mapping[str, Any]) -> M:
+    """The options as a validated model, or one sentence that says what is wrong."""
+    try:
+        return model(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = "--" + ".".join(str(part) for part in first["loc"]).replace("_", "-")
+        if first["type"] == "extra_forbidden":
+            hint = nearest(str(first["loc"][0]), model.model_fields)
+            raise Problem(f"no option {flag} here{hint.replace('_', '-')}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise Problem(f"{flag} {first['input']!r}: {message[0].lower()}{message[1:]}") from None

@@ -1,0 +1,296 @@
+"""Run: a trained model with its folder, and the verbs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.method import Method
+from elboroom.core.problem import Problem
+from elboroom.data import registry
+from elboroom.data.dataset import DataSet
+from elboroom.evaluate import likelihood
+from elboroom.evaluate.number import Number
+from elboroom.evaluate.split import Split
+from elboroom.latent import paths
+from elboroom.train import training
+from elboroom.train.batches import batch_of, reseed
+from elboroom.train.checkpoint import write_json
+from elboroom.train.recorder import read_log
+from elboroom.train.spec import Spec, specify
+from elboroom.train.training import Own, Progress
+
+Bar = Callable[[Spec], Progress]
+
+
+class Run:
+    """A trained model: `encode, decode, reconstruct, sample, traverse, interpolate, elbo, log_likelihood, kl_per_dim`.
+
+    Arrays go in and come out as numpy: images (n, C, H, W) in [0, 1], codes (n, J), u (n, U) for conditional models.
+    """
+
+    def __init__(self, folder: Path, spec: Spec, method: Method, step: int, own: Own) -> None:
+        self.folder, self.spec, self.method, self.step = folder, spec, method.eval(), step
+        self._own = own
+
+    def __repr__(self) -> str:
+        return f"Run({self.spec.method} on {self.spec.data['source']}, step {self.step:,}, {self.folder})"
+
+    @property
+    def model(self) -> LatentModel:
+        """The three conditional distributions."""
+        return self.method.model
+
+    @cached_property
+    def data(self) -> DataSet:
+        """What it was trained on, split as then."""
+        return training.data_of(self.spec, self._own)
+
+    @property
+    def log(self) -> list[dict[str, float]]:
+        """Every term and weight, by step."""
+        return read_log(self.folder / "log.jsonl")
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The labels that it is conditional on."""
+        return self.spec.model.given_names
+
+    def rows(self, split: str | None = None) -> tuple[str, NDArray[np.int64]]:
+        """The name and rows of a split; by default test where there is one, else train."""
+        name = split or ("test" if "test" in self.data.splits else "train")
+        return name, Split.of(self.model, self.data, name, self.given).rows
+
+    def examples(self, n: int, split: str | None = None, seed: int = 0) -> Batch:
+        """n examples of a split, drawn once and the same every time."""
+        rows = self.rows(split)[1]
+        chosen = np.random.default_rng(seed).choice(rows, min(n, len(rows)), replace=False)
+        return batch_of(self.data, chosen, self.given)
+
+    def encode(self, x: ArrayLike | Batch | DataSet, u: ArrayLike | None = None) -> NDArray[np.float32]:
+        """The means of q(z|x), (n, J); of all rows of a DataSet."""
+        if isinstance(x, DataSet):
+            if x.about.shape != self.spec.about.shape:
+                raise Problem(f"this model takes examples of shape {self.spec.about.shape}, not {x.about.shape}")
+            parts = np.array_split(np.arange(len(x)), max(1, len(x) // 1024))
+            return np.concatenate([self.encode(batch_of(x, rows, self.given)) for rows in parts])
+        batch = x if isinstance(x, Batch) else self._batch(x, u)
+        return self._in_parts(lambda b: self.model.posterior(b).mean, batch)
+
+    def decode(self, z: ArrayLike, u: ArrayLike | None = None) -> NDArray[np.float32]:
+        """The means of p(x|z), (n, *shape)."""
+        codes = torch.as_tensor(np.asarray(z, dtype=np.float32))
+        if codes.dim() != 2 or codes.shape[1] != self.spec.model.latent:
+            raise Problem(f"codes have shape (n, {self.spec.model.latent}), not {tuple(codes.shape)}")
+        # the likelihood reads nothing of x but its shape
+        batch = Batch(torch.empty(()).expand(len(codes), *self.spec.about.shape), self._u(u, len(codes)), index=codes)
+        return self._in_parts(lambda b: self.model.likelihood(b.index.unsqueeze(0), b).mean[0], batch)  # type: ignore[union-attr]
+
+    def reconstruct(self, x: ArrayLike | Batch, u: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Images decoded from the means of q(z|x)."""
+        batch = x if isinstance(x, Batch) else self._batch(x, u)
+        return self._in_parts(lambda b: self.model.likelihood(self.model.posterior(b).mean.unsqueeze(0), b).mean[0], batch)
+
+    def sample(self, n: int = 25, seed: int = 0, u: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Means of p(x|z) for z from the prior; given labels are taken from the data where u is left out."""
+        if n < 1:
+            raise Problem(f"at least one sample is needed, not {n}")
+        given = self._u(u, n) if u is not None or not self.given else self.examples(n, "train", seed).u
+        n = n if given is None else len(given)
+        reseed(seed)
+        p = self.model.prior(Batch(torch.empty(n), given))
+        z: Tensor = p.sample(() if p.mean.dim() > 1 else (n,))
+        return self.decode(z.detach().numpy(), given)
+
+    def traverse(
+        self,
+        x: ArrayLike | Batch | None = None,
+        dims: list[int] | None = None,
+        points: int = 10,
+        reach: float = 3.0,
+        u: ArrayLike | None = None,
+    ) -> NDArray[np.float32]:
+        """Images along each dimension, the code of one image otherwise kept, (dims, points, *shape).
+
+        Dimensions come sorted by their mean rate, the highest first.
+        """
+        batch = self.examples(1) if x is None else x if isinstance(x, Batch) else self._batch(x, u)
+        z = torch.from_numpy(self.encode(batch)[0])
+        grid = paths.traversal(z, self.order if dims is None else dims, points, reach)
+        given = None if batch.u is None else batch.u[:1].expand(grid[..., 0].numel(), -1)
+        return self.decode(grid.flatten(0, 1).numpy(), given).reshape(*grid.shape[:2], *self.spec.about.shape)
+
+    def interpolate(
+        self, a: ArrayLike | Batch, b: ArrayLike | Batch, points: int = 10, spherical: bool = False
+    ) -> NDArray[np.float32]:
+        """Images on the way from a to b, (n, points, *shape)."""
+        left, right = (x if isinstance(x, Batch) else self._batch(x, None) for x in (a, b))
+        way = paths.arc if spherical else paths.line
+        codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
+        grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
+        given = None if left.u is None else left.u.repeat_interleave(points, 0)
+        return self.decode(grid.flatten(0, 1).numpy(), given).reshape(*grid.shape[:2], *self.spec.about.shape)
+
+    def split(self, split: str | None = None, most: int | None = 10_000) -> Split:
+        """The model beside the rows that it is measured on."""
+        return Split.of(self.model, self.data, self.rows(split)[0], self.given, most)
+
+    def elbo(self, split: str | None = None, samples: int = 1) -> Number:
+        """The evidence lower bound at weight one, in nats per example."""
+        return likelihood.evidence(self.split(split), samples)["elbo"]
+
+    def log_likelihood(self, split: str | None = None, samples: int = 100, most: int = 1000) -> Number:
+        """The importance-weighted bound of log p(x), in nats per example."""
+        return likelihood.log_likelihood(self.split(split, most), samples)
+
+    def kl_per_dim(self, split: str | None = None) -> list[float]:
+        """The mean rate of each dimension, in nats."""
+        found = likelihood.evidence(self.split(split)).get("rate_per_dim")
+        if found is None:
+            raise Problem("this model has no rate per dimension: its posterior has no density")
+        return list(found.parts["dims"])
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Dimensions by mean rate, highest first; by variance of the codes where there is no rate."""
+        split = self.split(most=2000)
+        if split.has_density:
+            score = likelihood.evidence(split)["rate_per_dim"].parts["dims"]
+        else:
+            score = split.codes[0].var(0).tolist()
+        return sorted(range(len(score)), key=lambda j: -score[j])
+
+    def evaluate(self, split: str | None = None, samples: int = 100, most: int = 10_000) -> dict[str, Any]:
+        """Every measure, kept in metrics.json with estimator and settings."""
+        found = likelihood.evaluate(self.split(split, most), samples)
+        content = {"run": {"method": self.spec.method, "step": self.step, "seed": self.spec.fit.seed}}
+        content |= {name: number.to_json() for name, number in found.items()}
+        write_json(self.folder / "metrics.json", content)
+        return content
+
+    def _batch(self, x: ArrayLike, u: ArrayLike | None) -> Batch:
+        """Examples of the model's shape; (n, H, W) and (n, H, W, C) are taken too, and bytes are scaled to [0, 1]."""
+        array, shape = np.asarray(x), self.spec.about.shape
+        if array.ndim == 3 and shape == (1, *array.shape[1:]):
+            array = array[:, None]
+        elif array.ndim == 4 and array.shape[1:] != shape and shape == (array.shape[3], *array.shape[1:3]):
+            array = array.transpose(0, 3, 1, 2)
+        if array.shape[1:] != shape or not len(array):
+            raise Problem(f"this model takes examples of shape (n, {', '.join(map(str, shape))}), not {array.shape}")
+        if not np.isfinite(array).all():
+            raise Problem(f"{int((~np.isfinite(array)).sum())} of the values are NaN or infinite")
+        scale = 255 if array.dtype == np.uint8 and array.max() > 1 else 1
+        values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32) / np.float32(scale))
+        return Batch(values, self._u(u, len(values)))
+
+    def _u(self, u: ArrayLike | Tensor | None, n: int) -> Tensor | None:
+        width = sum(self.spec.about.labels[name] for name in self.given)
+        if not width:
+            return None
+        if u is None:
+            raise Problem(f"this model is given {', '.join(self.given)}: hand in u of shape ({n}, {width})")
+        tensor = u if isinstance(u, Tensor) else torch.as_tensor(np.asarray(u, dtype=np.float32))
+        if tuple(tensor.shape) != (n, width):
+            raise Problem(f"u has shape ({n}, {width}), not {tuple(tensor.shape)}")
+        return tensor
+
+    @torch.inference_mode()
+    def _in_parts(self, f: Callable[[Batch], Tensor], batch: Batch, size: int = 256) -> NDArray[np.float32]:
+        device = next(self.model.parameters()).device
+        done = []
+        for at in range(0, len(batch.x), size):
+            part = [None if t is None else t[at : at + size] for t in (batch.x, batch.u, batch.lengths, batch.index)]
+            done.append(f(Batch(part[0], *part[1:]).to(device)).float().cpu())  # type: ignore[arg-type]
+        return torch.cat(done).numpy()
+
+
+def train(
+    method: str = "vae",
+    data: Any = "dsprites",
+    out: str | Path | None = None,
+    *,
+    size: int | None = None,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
+    warm: str | Path | None = None,
+    bar: Bar | None = None,
+    **options: Any,
+) -> Run:
+    """Trains a method on data and returns the run.
+
+    data: a registered name, a folder of images, an .npy or .npz file, an array or a DataSet. Options are those of the
+    method, of the model (latent, net, likelihood, ...) and of training (steps, batch_size, lr, ...).
+    """
+    source = str(data) if isinstance(data, str | Path) else "array"
+    found = registry.load(data, size=size)
+    spec = specify(method, found, source, size, options)
+    own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
+    spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
+    training.build(spec, own)  # what is illegal is refused before anything is written
+    if warm:
+        training.newest(Path(warm))
+    folder = _new_folder(out, spec)
+    spec.write(folder)
+    training.launch(spec, folder, own, bar)
+    return load(folder, data=own.data, encoder=encoder, decoder=decoder)
+
+
+def resume(
+    folder: str | Path,
+    steps: int | None = None,
+    *,
+    data: Any = None,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
+    bar: Bar | None = None,
+) -> Run:
+    """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said."""
+    folder = Path(folder)
+    spec = Spec.read(folder)
+    checkpoint = training.Checkpoints(folder / "checkpoints").newest()
+    spec = training.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
+    own = Own(None if data is None else registry.load(data), encoder, decoder)
+    spec.write(folder)
+    training.launch(spec, folder, own, bar)
+    return load(folder, data=own.data, encoder=encoder, decoder=decoder)
+
+
+def load(
+    folder: str | Path, *, data: Any = None, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+) -> Run:
+    """A run from its folder: its best checkpoint where it trained with patience, else its newest."""
+    folder = Path(folder)
+    spec = Spec.read(folder)
+    own = Own(None if data is None else registry.load(data), encoder, decoder)
+    checkpoint = training.newest(folder, best=bool(spec.fit.patience))
+    method = training.build(spec, own)
+    state = {k.removeprefix("model."): v for k, v in checkpoint.state.items() if k.startswith("model.")}
+    method.model.load_state_dict(state)
+    return Run(folder, spec, method, checkpoint.step, own)
+
+
+def _new_folder(out: str | Path | None, spec: Spec) -> Path:
+    """The folder of a new run; refuses one that holds something already."""
+    if out is not None:
+        folder = Path(out)
+        if (folder / "spec.json").exists():
+            raise Problem(f"{folder} holds a run already: go on with elbo resume {folder}, or choose another --out")
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise Problem(f"{folder} is there already and is not an empty folder: choose another --out")
+    else:
+        stem = f"{spec.method}-{Path(spec.data['source']).stem}-{spec.fit.seed}"
+        tries = (Path("runs") / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 10_000))
+        folder = next(path for path in tries if not path.exists())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Problem(f"cannot make the folder {folder}: {error.strerror}") from error
+    return folder

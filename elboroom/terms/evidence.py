@@ -1,0 +1,41 @@
+"""Terms of the evidence: distortion, rate and the importance-weighted bound."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.objective import Term
+from elboroom.core.pairs import require_density, require_rate
+
+
+def nll() -> Term:
+    """Distortion: -E_q log p(x|z)."""
+    return Term("nll", lambda draw: draw.nll.mean(0))
+
+
+def kl() -> Term:
+    """Rate: KL(q(z|x) || p(z)), per dimension where the pair allows it."""
+    return Term("kl", lambda draw: draw.rate, check=lambda model: require_rate(*model.families))
+
+
+def log_weights(draw: Draw) -> Tensor:
+    """log w_k = log p(x|z_k) + log p(z_k) - log q(z_k|x), (K, B)."""
+    weights: Tensor = draw.p.log_prob(draw.z) - draw.q.log_prob(draw.z) - draw.nll
+    return weights
+
+
+def iw_bound(samples: int) -> Term:
+    """-log (1/K) sum_k w_k, an upper bound of -log p(x) in expectation that falls with K."""
+
+    def check(model: LatentModel) -> None:
+        for family in model.families:
+            require_density(family, "the importance-weighted bound")
+
+    def value(draw: Draw) -> Tensor:
+        return math.log(samples) - torch.logsumexp(log_weights(draw), 0)
+
+    return Term("iw_bound", value, samples=samples, check=check)

@@ -1,0 +1,78 @@
+"""The loop. It knows no method: who descends what, how often and on which batch is said by the players."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from elboroom.core import ranks
+from elboroom.core.draw import Draw
+from elboroom.core.method import Method, Player
+from elboroom.core.objective import Loss
+from elboroom.train.batches import Batches, reseed
+
+
+class Loop:
+    """Trains a method step by step; a step depends on the state before it and on (seed, step) alone."""
+
+    def __init__(
+        self, method: Method, batches: Batches, seed: int, autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+    ) -> None:
+        self.method, self.batches, self.seed, self.autocast = method, batches, seed, autocast
+
+    def step(self, step: int) -> dict[str, Tensor | float]:
+        """Every turn of every player, then the controllers; returns what is logged."""
+        method, losses, logged, shared = self.method, dict[int, Loss](), dict[str, Tensor | float](), None
+        for number, player in enumerate(method.players):
+            for turn in player.turns(step):
+                reseed(self.seed, step, number, turn)
+                with self.autocast():
+                    draw = self.draw(player, step, number, turn, shared)
+                    loss = losses[number] = player.objective(draw)
+                shared = shared or draw
+                self.move(player, loss.total)
+            if number in losses:
+                logged.update({k: v for k, v in losses[number].logged.items() if number == 0 or k != "loss"})
+        method.update(step, losses)
+        return logged
+
+    def draw(self, player: Player, step: int, number: int, turn: int, shared: Draw | None) -> Draw:
+        """The Draw of one turn, as the player asks: the shared one, a new one on the step's batch, or on another batch."""
+
+        def another() -> Draw:
+            return self.method.draw(player, self.batches.fresh(step, number, turn))
+
+        if player.batch == "fresh":
+            return another()
+        if player.batch == "shared" and shared is not None:
+            return shared
+        return self.method.draw(player, shared.batch if shared else self.batches(step), another)
+
+    def move(self, player: Player, loss: Tensor) -> None:
+        """One optimiser step of the groups that the player moves, and of nothing else."""
+        parameters = [p for name in player.moves for p in self.method.owned[name]]
+        for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
+            parameter.grad = grad
+        reduce(parameters)
+        for name in player.moves:
+            if self.method.clips[name]:
+                nn.utils.clip_grad_norm_(self.method.owned[name], self.method.clips[name])
+            self.method.optimisers[name].step()
+        for parameter in parameters:
+            parameter.grad = None
+
+
+def reduce(parameters: list[nn.Parameter]) -> None:
+    """Averages gradients over ranks in one flat all-reduce."""
+    if ranks.world() == 1:
+        return
+    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    flat = torch.cat([g.flatten() for g in grads])
+    dist.all_reduce(flat)
+    for parameter, part in zip(parameters, flat.div_(ranks.world()).split([g.numel() for g in grads]), strict=True):
+        parameter.grad = part.view_as(parameter)

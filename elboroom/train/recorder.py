@@ -1,0 +1,83 @@
+"""Recorder: the values of the last steps, kept on the device until a line of the log is due."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elboroom.core.problem import Problem
+
+
+class Diverged(Problem):
+    """A loss that is no longer a number, with what was seen and what to try."""
+
+
+class Recorder:
+    """Collects every term and weight of every step; `flush` looks at them, once, and writes their means."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.steps: list[int] = []
+        self.rows: list[dict[str, Tensor | float]] = []
+
+    def add(self, step: int, logged: dict[str, Tensor | float]) -> None:
+        """Keeps the values of one step. Copies nothing to the host."""
+        self.steps.append(step)
+        self.rows.append(logged)
+
+    def flush(self) -> dict[str, float]:
+        """The means since the last flush, as a line of the log; raises Diverged if a value is not finite."""
+        if not self.rows:
+            return {}
+        line: dict[str, Any] = {"step": self.steps[-1] + 1}
+        seen: dict[str, list[float]] = {}
+        for name in {name: None for row in self.rows for name in row}:
+            values = [row[name] for row in self.rows if name in row]
+            if isinstance(values[0], Tensor):
+                seen[name] = torch.stack([torch.as_tensor(v) for v in values]).tolist()
+            else:
+                seen[name] = [float(v) for v in values]
+            line[name] = math.fsum(seen[name]) / len(seen[name]) if all(map(math.isfinite, seen[name])) else math.nan
+        steps, self.steps, self.rows = self.steps, [], []
+        broken = [name for name in line if name != "step" and math.isnan(line[name])]
+        if broken:
+            raise self._diagnosis(steps, seen, broken)
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        return line
+
+    @staticmethod
+    def _diagnosis(steps: list[int], seen: dict[str, list[float]], broken: list[str]) -> Diverged:
+        first = {name: next(i for i, v in enumerate(seen[name]) if not math.isfinite(v)) for name in broken}
+        at = min(first.values())
+        terms = [name for name in broken if first[name] == at and name != "loss"] or ["loss"]
+        value = seen[terms[0]][at]
+        before = f"it was {seen[terms[0]][at - 1]:.4g} the step before" if at else "from the first step that was looked at"
+        return Diverged(
+            f"training stopped: {' and '.join(terms)} became {value} at step {steps[at] + 1} ({before}); "
+            "try a smaller --lr, or --clip 1; if it happens at once, look at the range of the data"
+        )
+
+
+def read_log(path: Path) -> list[dict[str, float]]:
+    """The lines of a log; a last line cut off by a crash is left out."""
+    lines: list[dict[str, float]] = []
+    if path.exists():
+        for text in path.read_text().splitlines():
+            try:
+                lines.append(json.loads(text))
+            except json.JSONDecodeError:
+                break
+    return lines
+
+
+def cut_log(path: Path, step: int) -> None:
+    """Drops what was logged after a step, so that a resumed run writes those lines again."""
+    lines = [line for line in read_log(path) if line["step"] <= step]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -1,0 +1,136 @@
+"""Spec: all that a run is made from, as kept in spec.json."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from elboroom.core.problem import Problem, nearest
+from elboroom.data.dataset import About, DataSet
+from elboroom.methods.parts import Choices
+from elboroom.methods.registry import Card, card, checked
+from elboroom.train.checkpoint import write_json
+from elboroom.train.fit import Fit
+
+FORMAT = 1
+
+
+def versions() -> dict[str, str]:
+    """What the numbers of a run may depend on."""
+    return {
+        "elboroom": version("elboroom"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+    }
+
+
+class Spec(BaseModel):
+    """Method, options, data with hash and split, seed, threads and versions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: int = FORMAT
+    method: str
+    options: dict[str, Any]
+    model: Choices
+    fit: Fit
+    data: dict[str, Any]  # about, source, size, hash, splits
+    until: int  # the step at which the run ends; more than fit.steps if it was prolonged
+    own: list[str] = Field(default_factory=list)  # what the user handed in: data, encoder, decoder
+    warm: str = ""  # the run whose weights it started from
+    versions: dict[str, str] = Field(default_factory=versions)
+
+    @property
+    def about(self) -> About:
+        """What the model needs to know of the data."""
+        return About.from_json(self.data["about"])
+
+    @property
+    def card(self) -> Card:
+        """The registered method."""
+        return card(self.method)
+
+    @property
+    def command(self) -> str:
+        """The command that makes this run again."""
+        flags = {"data": self.data["source"], "size": self.data["size"]}
+        flags |= {k: v for k, v in self.options.items() if v != self._default(k)}
+        flags |= self.model.model_dump(exclude_defaults=True) | self.fit.model_dump(exclude_defaults=True)
+        flags["steps"] = self.fit.steps
+        shown = [f"--{k.replace('_', '-')} {v}" for k, v in flags.items() if v not in (None, "") and k != "epochs"]
+        return " ".join(["elbo train", self.method, *shown])
+
+    def _default(self, name: str) -> Any:
+        return next(o.default_for(self.about.kind) for o in self.card.options if o.name == name)
+
+    def write(self, folder: Path) -> None:
+        """Keeps it in the run's folder."""
+        write_json(folder / "spec.json", self.model_dump())
+
+    @classmethod
+    def read(cls, folder: Path) -> Spec:
+        """The spec of a run's folder."""
+        path = folder / "spec.json"
+        if not folder.exists():
+            raise Problem(f"there is no run at {folder}")
+        if not path.exists():
+            raise Problem(f"{folder} is not a run: it has no spec.json")
+        try:
+            content = json.loads(path.read_text())
+            kept = int(content["format"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Problem(f"{path} cannot be read ({error})") from error
+        if kept > FORMAT:
+            raise Problem(f"{folder} has format {kept}, newer than the {FORMAT} that this elboroom reads: update elboroom")
+        return checked(cls, content)
+
+
+def specify(method: str, data: DataSet, source: str, size: int | None, given: dict[str, Any]) -> Spec:
+    """The spec for options named as in the signatures of the builder, Choices and Fit; refuses what none of them has."""
+    entry = card(method)
+    rooms = {name: Choices for name in Choices.model_fields} | {name: Fit for name in Fit.model_fields}
+    own = {o.name for o in entry.options}
+    for name in given:
+        if name not in own and name not in rooms:
+            flag, hint = name.replace("_", "-"), nearest(name, [*own, *rooms]).replace("_", "-")
+            raise Problem(f"{method} has no option --{flag}{hint}")
+    options = entry.validate({k: v for k, v in given.items() if k in own}, data.about.kind)
+    choices = checked(Choices, {k: v for k, v in given.items() if rooms.get(k) is Choices and k not in own})
+    fit = checked(Fit, {k: v for k, v in given.items() if rooms.get(k) is Fit and k not in own})
+    data = split(data, fit)
+    if fit.batch_size > data.about.n:
+        raise Problem(f"--batch-size {fit.batch_size} is more than the {data.about.n} training examples")
+    if fit.epochs:
+        fit = fit.model_copy(update={"steps": max(1, round(fit.epochs * (data.about.n // fit.batch_size)))})
+    return Spec(
+        method=method,
+        options=options,
+        model=choices,
+        fit=fit.model_copy(update={"threads": fit.threads or torch.get_num_threads()}),
+        data={
+            "about": data.about.to_json(),
+            "source": source,
+            "size": size,
+            "hash": data.hash,
+            "splits": {name: len(rows) for name, rows in data.splits.items()},
+        },
+        until=fit.steps,
+    )
+
+
+def split(data: DataSet, fit: Fit) -> DataSet:
+    """The data with a test split where it has none, and a validation split where a watch needs one."""
+    share = data.holdout if fit.holdout is None else fit.holdout
+    if "test" not in data.splits and share:
+        data = data.hold_out(share)
+    if "valid" not in data.splits and fit.patience:
+        data = data.hold_out(0.05, "valid")
+    return data

@@ -1,0 +1,206 @@
+"""Training: a spec and a folder become a run, from the start or from the newest checkpoint."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from elboroom.core.method import Method, adam
+from elboroom.core.problem import Problem
+from elboroom.data import registry
+from elboroom.data.dataset import DataSet
+from elboroom.methods.parts import Parts
+from elboroom.train.batches import Batches, reseed
+from elboroom.train.checkpoint import Checkpoint, Checkpoints, write_json
+from elboroom.train.loop import Loop
+from elboroom.train.recorder import Diverged, Recorder, cut_log
+from elboroom.train.spec import Spec, split
+from elboroom.train.watches import Plateau
+
+Progress = Callable[[int, dict[str, float]], None]  # (steps done, the newest line of the log or nothing)
+
+
+class Stopped(Problem):
+    """A run that was interrupted and saved."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a user handed in, and has to hand in again when the run is loaded."""
+
+    data: DataSet | None = None
+    encoder: nn.Module | None = None
+    decoder: nn.Module | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Which of them are there."""
+        return [name for name in ("data", "encoder", "decoder") if getattr(self, name) is not None]
+
+
+def build(spec: Spec, own: Own) -> Method:
+    """The method of a spec with its initial weights."""
+    for name in ("encoder", "decoder"):
+        if name in spec.own and getattr(own, name) is None:
+            raise Problem(f"this run was trained with a {name} of your own: hand it in again, as {name}=...")
+    reseed(spec.fit.seed)
+    parts = Parts(spec.about, spec.model, spec.fit.steps, own.encoder, own.decoder)
+    return spec.card.build(parts, spec.options)
+
+
+def data_of(spec: Spec, own: Own) -> DataSet:
+    """The data of a spec, split as then; refuses data that has changed since."""
+    if own.data is None and "data" in spec.own:
+        raise Problem("this run was trained on an array of your own: hand it in again, as data=...")
+    data = own.data or registry.load(spec.data["source"], size=spec.data["size"])
+    if data.hash != spec.data["hash"]:
+        raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
+    return split(data, spec.fit)
+
+
+def launch(spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] | None = None) -> None:
+    """Trains in this process, or in one process a device."""
+    if spec.fit.devices == 1:
+        return _work(None, spec, folder, own, bar)
+    from lightning_fabric import Fabric
+
+    kind = spec.fit.device if spec.fit.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    fabric = Fabric(accelerator=kind, devices=spec.fit.devices, strategy="ddp_spawn", precision=spec.fit.precision)
+    fabric.launch(_work, spec, folder, own, bar)
+
+
+def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] | None) -> None:
+    """One process of a run."""
+    if fabric is None:
+        from lightning_fabric import Fabric
+
+        fabric = Fabric(accelerator=spec.fit.device, devices=1, precision=spec.fit.precision)
+    torch.set_num_threads(spec.fit.threads)
+    data = data_of(spec, own)
+    method = build(spec, own)
+    if spec.fit.patience:
+        watch = Plateau(data, spec.model.given_names, spec.fit.patience, spec.fit.look_every or max(1, spec.fit.steps // 20))
+        method.watch(watch)
+    method.to(fabric.device).train()
+    method.prepare(adam(spec.fit.lr), spec.fit.clip)
+    checkpoints, start = Checkpoints(folder / "checkpoints"), 0
+    if (newest := checkpoints.newest()) is not None:
+        start = newest.step
+        method.restore(newest.state)
+    elif spec.warm:
+        warm_start(method, Path(spec.warm))
+    batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, fabric.device)
+    if fabric.global_rank == 0:
+        cut_log(folder / "log.jsonl", start)
+    recorder = Recorder(folder / "log.jsonl" if fabric.global_rank == 0 else None)
+    show = bar(spec) if bar and fabric.global_rank == 0 else lambda step, line: None
+    loop = Loop(method, batches, spec.fit.seed, fabric.autocast)
+    with interruptible() as stop:
+        _run(loop, spec, start, recorder, checkpoints if fabric.global_rank == 0 else None, folder, show, stop)
+
+
+def _run(
+    loop: Loop,
+    spec: Spec,
+    start: int,
+    recorder: Recorder,
+    checkpoints: Checkpoints | None,
+    folder: Path,
+    show: Progress,
+    stop: Callable[[], bool],
+) -> None:
+    """Steps until the end, a watch, an interruption or a loss that is no number."""
+    began, step = time.perf_counter(), start
+    method, fit = loop.method, spec.fit
+
+    def save(name: str | None = None) -> None:
+        if checkpoints is not None:
+            checkpoints.save(step, method.state(), name)
+
+    try:
+        while step < spec.until:
+            recorder.add(step, loop.step(step))
+            step += 1
+            ended = [w.look(method, step) for w in method.watches if step % w.every == 0]
+            due = step % fit.checkpoint_every == 0 or step == spec.until or any(ended) or stop()
+            if due or step % fit.log_every == 0 or ended:
+                show(step, recorder.flush())  # looks for NaN before anything is written
+            else:
+                show(step, {})
+            if any(w.improved for w in method.watches if step % w.every == 0):
+                save("best")
+            if due:
+                save()
+            if any(ended):
+                break
+            if stop() and step < spec.until:
+                raise Stopped(f"stopped at step {step:,}, saved; go on with: elbo resume {folder}")
+    except Diverged as problem:
+        kept = checkpoints.newest() if checkpoints is not None else None
+        where = f"; the last good checkpoint is step {kept.step:,}" if kept else "; there was no checkpoint yet"
+        raise Diverged(f"{problem}{where}") from None
+    finally:
+        if checkpoints is not None and step > start:
+            seconds = time.perf_counter() - began
+            rate = (step - start) * fit.batch_size / seconds
+            write_json(folder / "timing.json", {"from": start, "to": step, "seconds": seconds, "examples_per_s": rate})
+
+
+def warm_start(method: Method, folder: Path) -> int:
+    """Copies the weights of another run's model wherever name and shape agree; how many tensors that were."""
+    state = newest(folder).state
+    mine = method.model.state_dict()
+    same = {k: state[f"model.{k}"] for k, v in mine.items() if f"model.{k}" in state and state[f"model.{k}"].shape == v.shape}
+    if not same:
+        raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
+    method.model.load_state_dict(mine | same)
+    return len(same)
+
+
+def newest(folder: Path, best: bool = False) -> Checkpoint:
+    """The best checkpoint of a run if asked for and there, else the newest."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    found = (checkpoints.best() if best else None) or checkpoints.newest()
+    if found is None:
+        raise Problem(f"{folder} has no checkpoint yet: elbo resume {folder}")
+    return found
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turns the first Ctrl-C (or SIGTERM) into a question that the loop asks between two steps; the second one is final."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def prolonged(spec: Spec, done: int, more: int | None) -> Spec:
+    """The spec of a run that is to go on, `more` steps beyond its end if said."""
+    if more is not None and more < 1:
+        raise Problem(f"--steps {more}: must be at least 1")
+    if more is None and done >= spec.until:
+        raise Problem(f"the run is complete at step {done:,}; to train on, say how much: --steps MORE")
+    return spec.model_copy(update={"until": spec.until + (more or 0)})
+

@@ -1,0 +1,80 @@
+"""Weights that are functions of the step alone. Steps are absolute; builders turn fractions of the run into steps."""
+
+from __future__ import annotations
+
+import math
+
+from elboroom.core.objective import Weight
+from elboroom.core.problem import Problem
+
+
+class Linear(Weight):
+    """From `start` to `end` in `steps` steps, then `end`."""
+
+    def __init__(self, start: float, end: float, steps: int) -> None:
+        super().__init__()
+        self.start, self.end, self.steps = start, end, steps
+
+    def now(self, step: int) -> float:
+        share = min(1.0, step / self.steps) if self.steps else 1.0
+        return self.start + (self.end - self.start) * share
+
+    def extra_repr(self) -> str:
+        return f"Linear({self.start:g} -> {self.end:g} in {self.steps:,} steps)"
+
+
+class Geometric(Linear):
+    """From `start` to `end` by a constant factor a step: half-way it is sqrt(start * end)."""
+
+    def now(self, step: int) -> float:
+        share = min(1.0, step / self.steps) if self.steps else 1.0
+        return float(self.start * (self.end / self.start) ** share)
+
+    def extra_repr(self) -> str:
+        return f"Geometric({self.start:g} -> {self.end:g} in {self.steps:,} steps)"
+
+
+class Sigmoid(Weight):
+    """sigmoid((t - S/2) / (S/10)) for t < S, then 1; starts at 0.0067."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def now(self, step: int) -> float:
+        if step >= self.steps:
+            return 1.0
+        return 1 / (1 + math.exp(-(step - self.steps / 2) / (self.steps / 10)))
+
+    def extra_repr(self) -> str:
+        return f"Sigmoid(in {self.steps:,} steps)"
+
+
+class Cyclical(Weight):
+    """min(1, tau / ramp) with tau the position in the current cycle of `period` steps; mean over a cycle 1 - ramp/2."""
+
+    def __init__(self, period: float, ramp: float) -> None:
+        super().__init__()
+        if period < 1:
+            raise Problem(f"a cycle lasts {period:g} steps: use fewer --cycles or more --steps")
+        self.period, self.ramp = period, ramp
+
+    def now(self, step: int) -> float:
+        return min(1.0, (step % self.period) / self.period / self.ramp)
+
+    def extra_repr(self) -> str:
+        return f"Cyclical(period {self.period:,.0f}, ramp {self.ramp:g})"
+
+
+class Staircase(Weight):
+    """`start`, raised by `rise` every `every` steps, up to `end`."""
+
+    def __init__(self, start: float, end: float, rise: float, every: int) -> None:
+        super().__init__()
+        self.start, self.end, self.rise, self.every = start, end, rise, every
+
+    def now(self, step: int) -> float:
+        return min(self.end, self.start + self.rise * (step // self.every))
+
+    def extra_repr(self) -> str:
+        return f"Staircase({self.start:g} -> {self.end:g} by {self.rise:g} every {self.every:,} steps)"
