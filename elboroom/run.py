@@ -23,7 +23,7 @@ from elboroom.evaluate.split import Split
 from elboroom.latent import paths
 from elboroom.train import training
 from elboroom.train.batches import batch_of, reseed
-from elboroom.train.checkpoint import write_json
+from elboroom.train.checkpoint import Checkpoints, write_json
 from elboroom.train.recorder import read_log
 from elboroom.train.spec import Spec, specify
 from elboroom.train.training import Own, Progress
@@ -40,6 +40,10 @@ class Run:
     def __init__(self, folder: Path, spec: Spec, method: Method, step: int, own: Own) -> None:
         self.folder, self.spec, self.method, self.step = folder, spec, method.eval(), step
         self._own = own
+
+    def __reduce__(self) -> Any:
+        """A copy or a pickle is the spec and the weights, built anew where it is read."""
+        return _rebuilt, (self.folder, self.spec, dict(self.model.state_dict()), self.step, self._own)
 
     def __repr__(self) -> str:
         return f"Run({self.spec.method} on {self.spec.data['source']}, step {self.step:,}, {self.folder})"
@@ -97,7 +101,9 @@ class Run:
     def reconstruct(self, x: ArrayLike | Batch, u: ArrayLike | None = None) -> NDArray[np.float32]:
         """Images decoded from the means of q(z|x)."""
         batch = x if isinstance(x, Batch) else self._batch(x, u)
-        return self._in_parts(lambda b: self.model.likelihood(self.model.posterior(b).mean.unsqueeze(0), b).mean[0], batch)
+        return self._in_parts(
+            lambda b: self.model.likelihood(self.model.posterior(b).mean.unsqueeze(0), b).mean[0], batch
+        )
 
     def sample(self, n: int = 25, seed: int = 0, u: ArrayLike | None = None) -> NDArray[np.float32]:
         """Means of p(x|z) for z from the prior; given labels are taken from the data where u is left out."""
@@ -204,11 +210,14 @@ class Run:
 
     @torch.inference_mode()
     def _in_parts(self, f: Callable[[Batch], Tensor], batch: Batch, size: int = 256) -> NDArray[np.float32]:
-        device = next(self.model.parameters()).device
+        like = next(self.model.parameters())
+        whole = {name: tensor for name, tensor in vars(batch).items() if isinstance(tensor, Tensor)}
         done = []
         for at in range(0, len(batch.x), size):
-            part = [None if t is None else t[at : at + size] for t in (batch.x, batch.u, batch.lengths, batch.index)]
-            done.append(f(Batch(part[0], *part[1:]).to(device)).float().cpu())  # type: ignore[arg-type]
+            part: dict[str, Any] = {
+                k: t[at : at + size].to(like.dtype if t.is_floating_point() else t.dtype) for k, t in whole.items()
+            }
+            done.append(f(Batch(**part).to(like.device)).float().cpu())
         return torch.cat(done).numpy()
 
 
@@ -255,7 +264,7 @@ def resume(
     """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said."""
     folder = Path(folder)
     spec = Spec.read(folder)
-    checkpoint = training.Checkpoints(folder / "checkpoints").newest()
+    checkpoint = Checkpoints(folder / "checkpoints").newest()
     spec = training.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
     own = Own(None if data is None else registry.load(data), encoder, decoder)
     spec.write(folder)
@@ -271,10 +280,14 @@ def load(
     spec = Spec.read(folder)
     own = Own(None if data is None else registry.load(data), encoder, decoder)
     checkpoint = training.newest(folder, best=bool(spec.fit.patience))
-    method = training.build(spec, own)
     state = {k.removeprefix("model."): v for k, v in checkpoint.state.items() if k.startswith("model.")}
-    method.model.load_state_dict(state)
-    return Run(folder, spec, method, checkpoint.step, own)
+    return _rebuilt(folder, spec, state, checkpoint.step, own)
+
+
+def _rebuilt(folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own) -> Run:
+    method = training.build(spec, own)
+    method.model.to(next(iter(state.values())).dtype).load_state_dict(state)
+    return Run(folder, spec, method, step, own)
 
 
 def _new_folder(out: str | Path | None, spec: Spec) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +25,12 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        move = [None if t is None else t.to(device, non_blocking=True) for t in (self.x, self.u, self.lengths, self.index)]
-        return Batch(move[0], *move[1:], step=self.step)  # type: ignore[arg-type]
+        moved = {
+            name: tensor.to(device, non_blocking=True)
+            for name, tensor in vars(self).items()
+            if isinstance(tensor, Tensor) and tensor.device != device
+        }
+        return replace(self, **moved) if moved else self
 
 
 class LatentModel(nn.Module):

@@ -85,7 +85,9 @@ class Method(nn.Module):
         self.players, self.watches = list(players), list(watches)
         self.objectives = nn.ModuleList(player.objective for player in players)
         self.memory = nn.ModuleList(watches)
-        self.others = nn.ModuleDict({name: nn.ModuleList(g.all()) for name, g in groups.items() if g.modules is not model})
+        self.others = nn.ModuleDict(
+            {name: nn.ModuleList(g.all()) for name, g in groups.items() if g.modules is not model}
+        )
         self.owned: dict[str, list[nn.Parameter]] = {name: group.parameters() for name, group in groups.items()}
         self.optimisers: dict[str, Optimizer] = {}
         self.clips: dict[str, float] = {}

@@ -131,5 +131,5 @@ class Objective(nn.Module):
         shown = []
         for weight, term in self.parts:
             plain = isinstance(weight, Constant) and weight.value == 1.0
-            shown.append(term.name if plain else f"{weight.extra_repr() or weight._get_name()} * {term.name}")
+            shown.append(term.name if plain else f"{weight.extra_repr()} * {term.name}")
         return " + ".join(shown)

@@ -40,7 +40,9 @@ def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
 def require_density(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior without a density."""
     if not has_density(q):
-        raise Problem(f"{what} needs the density of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian")
+        raise Problem(
+            f"{what} needs the density of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian"
+        )
 
 
 def rate(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> Tensor:
@@ -50,4 +52,4 @@ def rate(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> Tensor:
         return closed(q, p)
     require_rate(type(q), type(p))
     sample = z()  # (K, B, D)
-    return (q.log_prob(sample) - p.log_prob(sample)).mean(0)  # type: ignore[no-any-return, no-untyped-call]
+    return (q.log_prob(sample) - p.log_prob(sample)).mean(0)

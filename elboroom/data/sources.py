@@ -160,7 +160,7 @@ SOURCES: dict[str, Source] = {
         Source(
             name="omniglot",
             shape=(1, 32, 32),
-            counts={"train": 5_840},
+            counts={"train": 4_840},
             licence="MIT",
             folder="omniglot",
             files=OMNIGLOT,

@@ -32,7 +32,13 @@ class Split:
 
     @classmethod
     def of(
-        cls, model: LatentModel, data: DataSet, name: str, given: tuple[str, ...], most: int | None = None, seed: int = 0
+        cls,
+        model: LatentModel,
+        data: DataSet,
+        name: str,
+        given: tuple[str, ...],
+        most: int | None = None,
+        seed: int = 0,
     ) -> Split:
         """At most `most` rows of a split, drawn once and the same every time."""
         if name not in data.splits:

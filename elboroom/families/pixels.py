@@ -104,6 +104,7 @@ class PixelLikelihood(nn.Module):
     """p(x|z,u) from a decoder: z of shape (K, B, J) -> a Pixels distribution of batch shape (K, B)."""
 
     family: type[Pixels]
+    channels: int  # values that the net emits for a channel
 
     def __init__(self, net: nn.Module, event: int) -> None:
         super().__init__()
@@ -114,14 +115,14 @@ class PixelLikelihood(nn.Module):
         k, b = z.shape[:2]
         u = None if batch.u is None else batch.u.expand(k, *batch.u.shape).flatten(0, 1)
         out: Tensor = self.net(z.flatten(0, 1), u)
-        return out.unflatten(0, (k, b))
+        return out.view(k, b, *out.shape[1:])
 
 
 class BernoulliLikelihood(PixelLikelihood):
     """p(x|z) = Bernoulli from logits."""
 
     family = Bernoulli
-    channels = 1  # values that the net emits for a channel
+    channels = 1
 
     def forward(self, z: Tensor, batch: Batch) -> Bernoulli:
         return Bernoulli(self.decode(z, batch), self.event)

@@ -34,4 +34,5 @@ def arc(a: Tensor, b: Tensor, points: int = 10) -> Tensor:
     if angle < 1e-4 or angle > torch.pi - 1e-4:
         return line(a, b, points)
     direction = (torch.sin((1 - t) * angle) * u + torch.sin(t * angle) * v) / torch.sin(angle)
-    return direction * ((1 - t) * a.norm() + t * b.norm())
+    path: Tensor = direction * ((1 - t) * a.norm() + t * b.norm())
+    return path

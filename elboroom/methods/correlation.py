@@ -20,8 +20,13 @@ def beta_tcvae(
 ) -> Method:
     """The KL of the ELBO in its three parts, each with a weight of its own.
 
-    log q(z) is estimated from the batch: mss-sym and mss weigh it without bias (rows of the weight matrix sum to one, 1/N on
-    the diagonal), mws is the biased estimator of the paper's experiments.
+    With alpha = gamma = 1 this is nll + kl + (beta - 1) tc. log q(z) is estimated from the batch; the weights of mss and
+    mss-sym sum to one, with 1/N for the example itself, and are unbiased for q(z); mws is biased low.
+
+    alpha: weight of the index-code mutual information
+    beta: weight of the total correlation
+    gamma: weight of the dimension-wise KL
+    estimator: of log q(z): stratified with equal weights, stratified as published, or weighted
     """
     n, e = parts.n, estimator
     objective = nll() + alpha * index_code_mi(n, e) + beta * total_correlation(n, e) + gamma * dimwise_kl(n, e)
@@ -30,7 +35,13 @@ def beta_tcvae(
 
 @method("factor-vae", "nll + kl + gamma tc, tc by a critic", paper="Kim & Mnih 2018, Eq. 2 and Alg. 2")
 def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e-4) -> Method:
-    """The ELBO minus gamma TC, the TC read off a critic that tells q(z) from the product of its marginals."""
+    """The ELBO minus gamma TC, the TC read off a critic that tells q(z) from the product of its marginals.
+
+    Both players see a full batch; the permuted codes come from a second one.
+
+    gamma: weight of the total correlation
+    critic_lr: learning rate of the critic's Adam, whose betas are (0.5, 0.9)
+    """
     model, critic = parts.vae(), parts.critic(outputs=2)
     return Method(
         model,

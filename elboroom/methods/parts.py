@@ -95,7 +95,9 @@ class Parts:
         if kind == "bernoulli" and not self.about.levels:
             raise Problem("--likelihood bernoulli needs values in [0, 1]: use --likelihood gaussian for real values")
         if kind == "logistic" and self.about.levels != 256:
-            raise Problem("--likelihood logistic is for 8-bit images: use bernoulli for binary ones, gaussian for real values")
+            raise Problem(
+                "--likelihood logistic is for 8-bit images: use bernoulli for binary ones, gaussian for real values"
+            )
         makes: dict[str, type[PixelLikelihood]] = {
             "bernoulli": BernoulliLikelihood,
             "gaussian": GaussianLikelihood,

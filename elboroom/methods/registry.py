@@ -75,15 +75,24 @@ class Card:
 
     @property
     def notes(self) -> str:
-        """The rest of the docstring."""
-        return "\n".join((inspect.getdoc(self.builder) or "").split("\n")[1:]).strip()
+        """The rest of the docstring, without its lines on the options."""
+        lines = (inspect.getdoc(self.builder) or "").split("\n")[1:]
+        return "\n".join(line for line in lines if not self._on_option(line)).strip()
 
     @property
     def options(self) -> list[Option]:
-        """The options of the builder, read off its signature."""
+        """The options of the builder: types and defaults from its signature, their meaning from lines `name: ...`."""
         hints = typing.get_type_hints(self.builder, include_extras=True)
-        parameters = list(inspect.signature(self.builder).parameters.values())[1:]
-        return [Option(p.name, hints[p.name], p.default) for p in parameters]
+        said = dict(filter(None, map(self._on_option, (inspect.getdoc(self.builder) or "").split("\n"))))
+        return [Option(p.name, hints[p.name], p.default, said.get(p.name, "")) for p in self._parameters()]
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        return list(inspect.signature(self.builder).parameters.values())[1:]
+
+    def _on_option(self, line: str) -> tuple[str, str] | None:
+        """(name, meaning) if a line of the docstring is about an option."""
+        name, colon, text = line.partition(": ")
+        return (name, text.strip()) if colon and name in {p.name for p in self._parameters()} else None
 
     def validate(self, given: Mapping[str, Any], kind: str) -> dict[str, Any]:
         """All options with their values; refuses unknown names and values out of range."""

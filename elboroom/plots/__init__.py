@@ -1,0 +1,28 @@
+"""Figures of a run: `f(run) -> Figure`, and plain pictures from arrays of images."""
+
+from elboroom.plots.curves import curves
+from elboroom.plots.gallery import Exhibit, gallery
+from elboroom.plots.images import densities, interpolations, reconstructions, samples, traversals
+from elboroom.plots.latent import activity, aggregate, pairs, rates
+from elboroom.plots.pictures import contact_sheet, mosaic, save_gif, save_grid
+from elboroom.plots.style import save
+
+__all__ = [
+    "Exhibit",
+    "activity",
+    "aggregate",
+    "contact_sheet",
+    "curves",
+    "densities",
+    "gallery",
+    "interpolations",
+    "mosaic",
+    "pairs",
+    "rates",
+    "reconstructions",
+    "samples",
+    "save",
+    "save_gif",
+    "save_grid",
+    "traversals",
+]

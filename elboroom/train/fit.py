@@ -20,7 +20,9 @@ class Fit(BaseModel):
     seed: int = Field(0, ge=0, description="of initial weights, batches and noise")
     log_every: int = Field(50, ge=1, description="steps between two lines of the log")
     checkpoint_every: int = Field(1000, ge=1, description="steps between two checkpoints")
-    patience: int = Field(0, ge=0, description="looks at held-out data without a better ELBO before the end; 0 trains on")
+    patience: int = Field(
+        0, ge=0, description="looks at held-out data without a better ELBO before the end; 0 trains on"
+    )
     look_every: int = Field(0, ge=0, description="steps between two such looks; 0 is a twentieth of the run")
     holdout: float | None = Field(
         None, ge=0, lt=1, description="share of the data held out as test split, where the data has none"

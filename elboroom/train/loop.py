@@ -21,7 +21,11 @@ class Loop:
     """Trains a method step by step; a step depends on the state before it and on (seed, step) alone."""
 
     def __init__(
-        self, method: Method, batches: Batches, seed: int, autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self,
+        method: Method,
+        batches: Batches,
+        seed: int,
+        autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self.method, self.batches, self.seed, self.autocast = method, batches, seed, autocast
 
@@ -74,5 +78,6 @@ def reduce(parameters: list[nn.Parameter]) -> None:
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     flat = torch.cat([g.flatten() for g in grads])
     dist.all_reduce(flat)
-    for parameter, part in zip(parameters, flat.div_(ranks.world()).split([g.numel() for g in grads]), strict=True):
+    flat.div_(ranks.world())
+    for parameter, part in zip(parameters, torch.split(flat, [g.numel() for g in grads]), strict=True):
         parameter.grad = part.view_as(parameter)

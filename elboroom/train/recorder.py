@@ -58,7 +58,9 @@ class Recorder:
         at = min(first.values())
         terms = [name for name in broken if first[name] == at and name != "loss"] or ["loss"]
         value = seen[terms[0]][at]
-        before = f"it was {seen[terms[0]][at - 1]:.4g} the step before" if at else "from the first step that was looked at"
+        before = (
+            f"it was {seen[terms[0]][at - 1]:.4g} the step before" if at else "from the first step that was looked at"
+        )
         return Diverged(
             f"training stopped: {' and '.join(terms)} became {value} at step {steps[at] + 1} ({before}); "
             "try a smaller --lr, or --clip 1; if it happens at once, look at the range of the data"

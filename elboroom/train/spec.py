@@ -89,14 +89,16 @@ class Spec(BaseModel):
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Problem(f"{path} cannot be read ({error})") from error
         if kept > FORMAT:
-            raise Problem(f"{folder} has format {kept}, newer than the {FORMAT} that this elboroom reads: update elboroom")
+            raise Problem(
+                f"{folder} has format {kept}, newer than the {FORMAT} that this elboroom reads: update elboroom"
+            )
         return checked(cls, content)
 
 
 def specify(method: str, data: DataSet, source: str, size: int | None, given: dict[str, Any]) -> Spec:
     """The spec for options named as in the signatures of the builder, Choices and Fit; refuses what none of them has."""
     entry = card(method)
-    rooms = {name: Choices for name in Choices.model_fields} | {name: Fit for name in Fit.model_fields}
+    rooms = dict.fromkeys(Choices.model_fields, Choices) | dict.fromkeys(Fit.model_fields, Fit)
     own = {o.name for o in entry.options}
     for name in given:
         if name not in own and name not in rooms:

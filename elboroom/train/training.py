@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.multiprocessing.spawn import ProcessRaisedException
 
 from elboroom.core.method import Method, adam
 from elboroom.core.problem import Problem
@@ -75,7 +77,14 @@ def launch(spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] |
 
     kind = spec.fit.device if spec.fit.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
     fabric = Fabric(accelerator=kind, devices=spec.fit.devices, strategy="ddp_spawn", precision=spec.fit.precision)
-    fabric.launch(_work, spec, folder, own, bar)
+    work: Any = _work
+    try:
+        fabric.launch(work, spec, folder, own, bar)
+    except ProcessRaisedException as error:  # a process can hand over no more than the text of its error
+        said = re.findall(r"^elboroom\.[\w.]*\.(?:Problem|Diverged|Stopped): (.*)$", str(error), re.MULTILINE)
+        if not said:
+            raise
+        raise (Stopped if said[-1].startswith("stopped at") else Problem)(said[-1]) from None
 
 
 def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] | None) -> None:
@@ -88,8 +97,8 @@ def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Callable[[Spec],
     data = data_of(spec, own)
     method = build(spec, own)
     if spec.fit.patience:
-        watch = Plateau(data, spec.model.given_names, spec.fit.patience, spec.fit.look_every or max(1, spec.fit.steps // 20))
-        method.watch(watch)
+        every = spec.fit.look_every or max(1, spec.fit.steps // 20)
+        method.watch(Plateau(data, spec.model.given_names, spec.fit.patience, every))
     method.to(fabric.device).train()
     method.prepare(adam(spec.fit.lr), spec.fit.clip)
     checkpoints, start = Checkpoints(folder / "checkpoints"), 0
@@ -157,9 +166,9 @@ def _run(
 
 def warm_start(method: Method, folder: Path) -> int:
     """Copies the weights of another run's model wherever name and shape agree; how many tensors that were."""
-    state = newest(folder).state
+    theirs = {k.removeprefix("model."): v for k, v in newest(folder).state.items() if k.startswith("model.")}
     mine = method.model.state_dict()
-    same = {k: state[f"model.{k}"] for k, v in mine.items() if f"model.{k}" in state and state[f"model.{k}"].shape == v.shape}
+    same = {k: theirs[k] for k, v in mine.items() if k in theirs and theirs[k].shape == v.shape}
     if not same:
         raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
     method.model.load_state_dict(mine | same)
@@ -177,7 +186,7 @@ def newest(folder: Path, best: bool = False) -> Checkpoint:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turns the first Ctrl-C (or SIGTERM) into a question that the loop asks between two steps; the second one is final."""
+    """Turns the first Ctrl-C or SIGTERM into a question that the loop asks between two steps; the second is final."""
     asked: list[int] = []
 
     def ask(number: int, frame: Any) -> None:
@@ -203,4 +212,3 @@ def prolonged(spec: Spec, done: int, more: int | None) -> Spec:
     if more is None and done >= spec.until:
         raise Problem(f"the run is complete at step {done:,}; to train on, say how much: --steps MORE")
     return spec.model_copy(update={"until": spec.until + (more or 0)})
-

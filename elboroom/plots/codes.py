@@ -1,0 +1,82 @@
+"""Codes: q(z|x) over many rows of a split, as the figures of one run share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elboroom.core.draw import Batch, Draw
+from elboroom.evaluate.split import Split
+from elboroom.run import Run
+
+Floats = NDArray[np.floating[Any]]
+ACTIVE = 0.01  # of the variance of the means, as `active_units` has it
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Means and deviations of q(z|x), a draw from each, and the mean rate of each dimension."""
+
+    split: Split
+    mean: Floats  # (n, J)
+    z: Floats  # (n, J)
+    stddev: Floats | None  # (n, J); None where q has no density
+    rate: Floats | None  # (J,); None where the rate is not a sum over dimensions
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, run: Run, n: int = 10_000) -> Codes:
+        """At most n rows of the split that the run is measured on."""
+        split = run.split(most=n)
+        mean, z, stddev, rate = [], [], list[Tensor](), list[Tensor]()
+        for batch in split.batches():
+            draw = Draw(split.model, batch)
+            mean.append(draw.q.mean)
+            z.append(draw.z[0])
+            if split.has_density:
+                stddev.append(draw.q.stddev)
+                rate += [draw.rate.double()] if draw.rate.dim() == 2 else []
+        parts = [torch.cat(part).cpu().numpy() if part else None for part in (stddev, rate)]
+        per_dim = None if parts[1] is None else parts[1].mean(0)
+        return cls(split, torch.cat(mean).cpu().numpy(), torch.cat(z).cpu().numpy(), parts[0], per_dim)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Var_x(E[z_j|x]), (J,)."""
+        variance: Floats = self.mean.astype(np.float64).var(0, ddof=1)
+        return variance
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which dimensions are active, (J,)."""
+        return self.variance > ACTIVE
+
+    @property
+    def order(self) -> list[int]:
+        """Dimensions by mean rate, highest first; by variance of the means where there is no rate."""
+        score = self.variance if self.rate is None else self.rate
+        return [int(j) for j in np.argsort(-score, kind="stable")]
+
+    def label(self, j: int) -> str:
+        """What stands beside a dimension: its mean rate, or else the variance of its mean."""
+        return f"var {self.variance[j]:.2f}" if self.rate is None else f"KL {self.rate[j]:.2f}"
+
+    @torch.inference_mode()
+    def prior_density(self, at: Floats) -> Floats | None:
+        """p(z_j) at each of `at`, averaged over the u that occur, (len(at), J); None where q is held against no prior."""
+        data, rows, given = self.split.data, self.split.rows, self.split.given
+        u, counts = torch.unique(data.u(rows, given), dim=0, return_counts=True)
+        device = next(self.split.model.parameters()).device
+        p = self.split.model.prior(Batch(torch.empty(len(u)), u if given else None).to(device))
+        if not self.split.has_density or not hasattr(p, "log_prob_per_dim"):
+            return None
+        points = torch.as_tensor(at, dtype=torch.float32, device=device)[:, None, None]  # (G, 1, 1)
+        density = p.log_prob_per_dim(points).exp().expand(-1, len(u), -1).cpu()  # (G, U, J)
+        mixed: Floats = ((density * counts[:, None]).sum(1) / counts.sum()).numpy()
+        return mixed

@@ -1,0 +1,130 @@
+"""The gallery: every figure that a run can have, each with a title and a sentence that says what to look for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from elboroom.core.problem import Problem
+from elboroom.plots import images, latent
+from elboroom.plots.codes import Codes
+from elboroom.plots.curves import curves
+from elboroom.plots.style import save
+from elboroom.run import Run
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure in its frame; where the model cannot have it, the reason stands in its place."""
+
+    name: str
+    title: str
+    caption: str
+    chart: bool  # lines and bars, so kept as SVG too
+    figure: Figure | None = None
+    reason: str = ""
+
+    def save(self, folder: Path) -> list[Path]:
+        """Writes NAME.png, and NAME.svg for charts."""
+        if self.figure is None:
+            return []
+        return [save(self.figure, folder / f"{self.name}{suffix}") for suffix in (".png", ".svg")[: 1 + self.chart]]
+
+
+def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
+    """The exhibits of a run, drawn one after the other; n is how many codes and samples are looked at."""
+    codes = Codes.of(run, n)
+    rows = f"{len(codes.split.rows):,} examples of {codes.split.name}"
+    ranked = "variance of the mean" if codes.rate is None else "mean KL"
+    against = " The line is p(z): what departs from it is never decoded from a sample of the prior." * (
+        codes.split.has_density
+    )
+    plan: list[tuple[str, str, str, bool, Callable[[], Figure]]] = [
+        (
+            "curves",
+            "Training",
+            "Every term in nats per example, by step; weights that move are drawn in the second colour. "
+            "Look for terms that still fall at the end, and for a KL that drops to zero.",
+            True,
+            lambda: curves(run),
+        ),
+        (
+            "reconstructions",
+            "Reconstructions",
+            "Held-out inputs, their outputs and the signed difference: only edges should show colour, "
+            "a whole object in colour was misplaced or missed.",
+            False,
+            lambda: images.reconstructions(run),
+        ),
+        (
+            "traversals",
+            "Traversals",
+            f"Each row moves one dimension and keeps all others, ordered by {ranked}: a row that changes one thing only "
+            "has found a factor, a row that changes nothing is unused.",
+            False,
+            lambda: images.traversals(run, codes),
+        ),
+        (
+            "samples",
+            "Prior samples",
+            "Images decoded from draws of the prior: they should look like the data, and differ from one another.",
+            False,
+            lambda: images.samples(run),
+        ),
+        (
+            "densities",
+            "Pixel means",
+            f"The mean of {n:,} samples beside that of the data: colour in the difference is where the prior puts "
+            "too much (orange) or too little (blue).",
+            False,
+            lambda: images.densities(run, n),
+        ),
+        (
+            "interpolations",
+            "Interpolations",
+            "Straight lines between the codes of two inputs: look for shapes that stay whole along the way, "
+            "rather than one image fading into the other.",
+            False,
+            lambda: images.interpolations(run),
+        ),
+        (
+            "rates",
+            "Rate by dimension",
+            f"The mean KL of each dimension over {rows}; active dimensions, whose mean varies with x, are in colour.",
+            True,
+            lambda: latent.rates(run, codes),
+        ),
+        (
+            "aggregate",
+            "Aggregate posterior",
+            f"z ~ q(z|x) over {rows}, by dimension.{against}",
+            True,
+            lambda: latent.aggregate(run, codes),
+        ),
+        (
+            "activity",
+            "Active and passive dimensions",
+            "Passive dimensions have means near 0 and deviations near 1 (dashed); active ones have wide means and "
+            "small deviations. Each density is scaled to its peak.",
+            True,
+            lambda: latent.activity(run, codes),
+        ),
+        (
+            "pairs",
+            "Codes in pairs",
+            "Means of q(z|x) in the first dimensions: look for clusters, holes, and shapes that are not axis-aligned.",
+            True,
+            lambda: latent.pairs(run, codes),
+        ),
+    ]
+    pictures = run.spec.about.kind == "pixels"
+    for name, title, caption, chart, draw in plan:
+        if not chart and not pictures:
+            continue
+        try:
+            yield Exhibit(name, title, caption, chart, draw())
+        except Problem as problem:
+            yield Exhibit(name, title, caption, chart, reason=str(problem))

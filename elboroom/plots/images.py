@@ -1,0 +1,105 @@
+"""Figures of images: what a model makes of data, of its prior and of the ways between codes."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from elboroom.core.draw import Batch
+from elboroom.core.problem import Problem
+from elboroom.plots.codes import Codes
+from elboroom.plots.pictures import Pixels, colour, contact_sheet, signed
+from elboroom.run import Run
+
+ROWS = 12  # dimensions at most in one figure
+
+
+def reconstructions(run: Run, n: int = 10) -> Figure:
+    """Inputs, what is decoded from the means of their codes, and the signed difference, in three rows."""
+    batch = _images(run, n)
+    inputs, outputs = batch.x.numpy(), run.reconstruct(batch)
+    low, high = extent(run, inputs)
+    reach = high - low
+    rows = np.stack([colour(inputs, low, high), colour(outputs, low, high), signed(outputs - inputs, reach)])
+    return contact_sheet(rows, ["input", "output", f"difference\n−{reach:.3g} … {reach:.3g}"])
+
+
+def samples(run: Run, side: int = 5, seed: int = 0) -> Figure:
+    """Means of p(x|z) for codes from the prior, as a square grid."""
+    _images(run, 1)
+    _prior(run, "prior samples")
+    drawn = run.sample(side * side, seed)
+    low, high = extent(run)
+    grid = np.resize(colour(drawn, low, high), (side, side, 3, *drawn.shape[2:]))
+    return contact_sheet(grid)
+
+
+def densities(run: Run, n: int = 10_000, seed: int = 0) -> Figure:
+    """The pixel mean of the data, of n prior samples, and the signed difference of the two."""
+    _images(run, 1)
+    _prior(run, "the mean of prior samples")
+    split = run.split(most=n)
+    real = sum(batch.x.double().sum(0).cpu().numpy() for batch in split.batches()) / len(split.rows)
+    rounds = [min(1000, n - at) for at in range(0, n, 1000)]
+    drawn = [run.sample(size, seed + i).astype(np.float64) for i, size in enumerate(rounds)]
+    made = sum(part.sum(0) for part in drawn) / sum(map(len, drawn))
+    low, high = min(real.min(), made.min()), max(real.max(), made.max())
+    reach = float(np.abs(made - real).max())
+    row = np.stack([colour(real, low, high), colour(made, low, high), signed(made - real, reach)])
+    names = [f"data: {low:.2g} … {high:.2g}", "samples, same scale", f"difference: ±{reach:.2g}"]
+    return contact_sheet(row[None], columns=names, cell=256)
+
+
+def traversals(run: Run, codes: Codes | None = None, points: int = 10, reach: float = 3.0, seed: int = 0) -> Figure:
+    """One row a dimension: its value runs over [-reach, reach], all others stay as in the code of one image."""
+    start = _images(run, 1, seed)
+    codes = codes or Codes.of(run)
+    dims = codes.order[:ROWS]
+    grid = run.traverse(start, dims, points, reach)
+    low, high = extent(run)
+    values = [f"{v:.1f}".replace("-", "−") for v in np.linspace(-reach, reach, points)]
+    return contact_sheet(colour(grid, low, high), [f"z{j}   {codes.label(j)}" for j in dims], values)
+
+
+def interpolations(run: Run, n: int = 5, points: int = 8, seed: int = 0) -> Figure:
+    """Strips from one image to another: the input, the decoded line between the two codes, the other input."""
+    many = _images(run, 200, seed)
+    left, right = _couples(many, n)
+    ends = [Batch(many.x[rows], None if many.u is None else many.u[rows]) for rows in (left, right)]
+    between = run.interpolate(*ends, points=points)
+    strips = np.concatenate([ends[0].x.numpy()[:, None], between, ends[1].x.numpy()[:, None]], 1)
+    low, high = extent(run)
+    names = ["input", *(f"{t:.2f}" for t in np.linspace(0, 1, points)), "input"]
+    return contact_sheet(colour(strips, low, high), columns=names)
+
+
+def extent(run: Run, images: Pixels | None = None) -> tuple[float, float]:
+    """The values shown as black and white: 0 and 1, or the ends of the data where they are reals."""
+    if run.spec.about.levels:
+        return 0.0, 1.0
+    seen = run.examples(200).x.numpy() if images is None else images
+    return float(seen.min()), float(seen.max())
+
+
+def _couples(batch: Batch, n: int) -> tuple[list[int], list[int]]:
+    """n pairs of different rows; of the same u where the model is given one, since u stays along the way."""
+    free, left, right = list(range(len(batch.x))), list[int](), list[int]()
+    while len(left) < n and len(free) > 1:
+        a = free.pop(0)
+        b = next((i for i in free if batch.u is None or bool((batch.u[i] == batch.u[a]).all())), None)
+        if b is not None:
+            free.remove(b)
+            left.append(a)
+            right.append(b)
+    return (left, right) if left else ([0], [len(batch.x) - 1])
+
+
+def _images(run: Run, n: int, seed: int = 0) -> Batch:
+    if run.spec.about.kind != "pixels":
+        raise Problem(f"these data are {run.spec.about.kind}, not images")
+    return run.examples(n, seed=seed)
+
+
+def _prior(run: Run, what: str) -> None:
+    if not run.split(most=1).has_density:
+        raise Problem(f"q(z|x) has no density that was held against a prior, so {what} would say nothing")

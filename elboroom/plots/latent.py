@@ -1,0 +1,151 @@
+"""Figures of codes: the rate of each dimension, the aggregate posterior, activity, and pairs of dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from scipy.stats import gaussian_kde
+
+from elboroom.core.problem import Problem
+from elboroom.plots.codes import Codes, Floats
+from elboroom.plots.style import FIRST, INK, MUTED, PASSIVE, SECOND, SEVERAL, small_multiples, styled
+from elboroom.run import Run
+
+PANELS = 12  # dimensions at most in one figure
+
+
+@styled
+def rates(run: Run, codes: Codes | None = None) -> Figure:
+    """The mean rate of each dimension as bars, highest first, active ones in colour."""
+    codes = codes or Codes.of(run)
+    if codes.rate is None:
+        why = "the rate is not a sum over dimensions" if codes.split.has_density else "q(z|x) has no density"
+        raise Problem(f"{why}, so there is no rate per dimension")
+    order = codes.order[:60]
+    figure, (ax,) = small_multiples(1, 1, height=2.2)
+    colours = [FIRST if codes.active[j] else PASSIVE for j in order]
+    bars = ax.bar(range(len(order)), codes.rate[order], color=colours, width=0.72)
+    if len(order) <= 20:
+        ax.bar_label(bars, [f"{codes.rate[j]:.2f}" for j in order], padding=2, fontsize=7, color=MUTED)
+        ax.set_xticks(range(len(order)), [f"z{j}" for j in order])
+    else:
+        ax.set_xlabel("dimensions by rate")
+    ax.set_ylabel("KL in nats")
+    ax.grid(axis="x", visible=False)
+    ax.margins(x=0.02, y=0.14)
+    active = int(codes.active.sum())
+    names = [(FIRST, f"active ({active})"), (PASSIVE, f"passive ({len(codes.active) - active})")]
+    ax.legend(handles=[Patch(color=c, label=text) for c, text in names], loc="upper right", ncols=2)
+    return figure
+
+
+@styled
+def aggregate(run: Run, codes: Codes | None = None) -> Figure:
+    """The aggregate posterior: a histogram of z ~ q(z|x) for each dimension, the density of the prior drawn over it."""
+    codes = codes or Codes.of(run)
+    order = codes.order[:PANELS]
+    figure, axes = small_multiples(len(order), 5, height=1.35)
+    reach = max(4.0, float(np.quantile(np.abs(codes.z), 0.999)))
+    at = np.linspace(-reach, reach, 201)
+    density = codes.prior_density(at)
+    for ax, j in zip(axes, order, strict=True):
+        if density is None:
+            ax.hist(codes.z[:, j], bins=50, density=True, color=FIRST, histtype="stepfilled")
+        else:
+            tint = FIRST if codes.active[j] else PASSIVE
+            ax.hist(codes.z[:, j], bins=60, range=(-reach, reach), density=True, color=tint, histtype="stepfilled")
+            ax.plot(at, density[:, j], color=SECOND, linewidth=1.1)
+        ax.set_title(f"z{j}")
+        ax.set_title(codes.label(j), loc="right", color=MUTED)
+        ax.set_yticks([])
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        ax.spines["left"].set_visible(False)
+    return figure
+
+
+@styled
+def activity(run: Run, codes: Codes | None = None) -> Figure:
+    """The densities of the means and of the deviations of q(z_j|x), active dimensions against passive ones."""
+    codes = codes or Codes.of(run)
+    if codes.stddev is None:
+        raise Problem("q(z|x) has no density, so its dimensions have no deviations to compare")
+    figure, axes = small_multiples(2, 2, height=1.9)
+    for ax, values, name in zip(axes, (codes.mean, codes.stddev), ("means of q(z|x)", "deviations of q(z|x)"), strict=True):
+        for kind, tint, text in ((codes.active, FIRST, "active"), (~codes.active, PASSIVE, "passive")):
+            if kind.any():
+                _kernel(ax, values[:, kind].ravel(), tint, text)
+        ax.set_title(name)
+        ax.set_yticks([])
+        ax.set_ylim(0)
+        ax.spines["left"].set_visible(False)
+    axes[1].axvline(1, color=SECOND, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes[1].set_xlim(0)
+    handles, names = axes[0].get_legend_handles_labels()
+    axes[0].legend(handles, names, loc="upper right")
+    return figure
+
+
+def _kernel(ax: Axes, values: Floats, tint: str, text: str) -> None:
+    few = np.random.default_rng(0).choice(values, min(len(values), 5000), replace=False)
+    low, high = np.quantile(few, [0.001, 0.999])
+    if high - low < 1e-6:
+        ax.axvline(float(low), color=tint, label=text)
+        return
+    at = np.linspace(low - 0.2 * (high - low), high + 0.2 * (high - low), 200)
+    density = gaussian_kde(few)(at)
+    # on one axis, a spike of passive means would flatten everything else: each density is shown by its shape
+    ax.fill_between(at, density / density.max(), color=tint, alpha=0.35, linewidth=0)
+    ax.plot(at, density / density.max(), color=tint, label=text)
+
+
+@styled
+def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 3000) -> Figure:
+    """The means of q(z|x) in each pair of the first dimensions, coloured by the first label of few values, if any."""
+    codes = codes or Codes.of(run)
+    dims = codes.order[:most]
+    chosen = np.random.default_rng(0).permutation(len(codes.mean))[:points]
+    if len(dims) == 1:
+        figure, (ax,) = small_multiples(1, 1, height=1.9)
+        ax.hist(codes.mean[:, dims[0]], bins=60, color=FIRST)
+        ax.set_xlabel(f"z{dims[0]}")
+        return figure
+    side = len(dims) - 1
+    size = 7.0 if side > 1 else 4.0
+    figure = Figure(figsize=(size, size), layout="constrained")
+    grid = figure.subplots(side, side, squeeze=False, sharex="col", sharey="row")
+    name, values = _label(codes, chosen)
+    tints = np.array([FIRST] if values is None else SEVERAL)
+    colours = tints[np.zeros(len(chosen), int) if values is None else values]
+    for row in range(side):
+        for column in range(side):
+            ax = grid[row, column]
+            if column > row:
+                ax.set_axis_off()
+                continue
+            xy = codes.mean[chosen][:, [dims[column], dims[row + 1]]]
+            ax.scatter(*xy.T, s=3, c=colours, alpha=0.55, linewidths=0, rasterized=True)
+            ax.set_box_aspect(1)
+            if row == side - 1:
+                ax.set_xlabel(f"z{dims[column]}", color=INK)
+            if column == 0:
+                ax.set_ylabel(f"z{dims[row + 1]}", color=INK)
+    if values is not None:
+        dots = [
+            Line2D([], [], color=tints[v], marker="o", linestyle="", markersize=4, label=str(v)) for v in np.unique(values)
+        ]
+        beside = {"loc": "upper right"} if side > 1 else {"loc": "outside right upper"}
+        figure.legend(handles=dots, title=name, **beside)  # type: ignore[arg-type]
+    return figure
+
+
+def _label(codes: Codes, chosen: Floats) -> tuple[str, Floats | None]:
+    """The first label that has at most ten values, for the chosen rows."""
+    data = codes.split.data
+    for column, (name, size) in enumerate(data.about.labels.items()):
+        if 1 < size <= len(SEVERAL):
+            return name, data.labels[codes.split.rows[chosen], column]
+    return "", None

@@ -1,0 +1,67 @@
+"""What every test shares: one thread, and data sets small enough to train on in a moment.
+
+The cache is the user's own ($ELBOROOM_CACHE, or ~/.cache/elboroom), so that nothing is rendered or downloaded twice.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from elboroom.data import arrays
+from elboroom.data.dataset import DataSet
+
+N, SIZE = 200, 16
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    """One thread and a known place for the noise of each test."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+def _blobs(width: float) -> NDArray[np.float64]:
+    """N soft discs on a 16 x 16 grid, in [0, 1], their centres drawn once."""
+    rng = np.random.default_rng(0)
+    centre = rng.uniform(3, SIZE - 3, (N, 2, 1, 1))
+    grid = np.stack(np.meshgrid(np.arange(SIZE), np.arange(SIZE), indexing="ij"))
+    distance = np.sqrt(((grid - centre) ** 2).sum(1))
+    return np.asarray(1 / (1 + np.exp((distance - 4) / width)))  # (N, 16, 16)
+
+
+def _labels() -> NDArray[np.int64]:
+    return np.arange(N) % 3
+
+
+@pytest.fixture(scope="session")
+def pixels() -> DataSet:
+    """200 grey images of 16 x 16 with a label of three values."""
+    return arrays.dataset((_blobs(1.0) * 255).round().astype(np.uint8), labels=_labels())
+
+
+@pytest.fixture(scope="session")
+def binary() -> DataSet:
+    """The same in black and white."""
+    return arrays.dataset((_blobs(1.0) > 0.5).astype(np.uint8), labels=_labels())
+
+
+@pytest.fixture(scope="session")
+def rgb() -> DataSet:
+    """The same in colour."""
+    bright = np.random.default_rng(1).uniform(0.2, 1, (N, 1, 1, 3))
+    return arrays.dataset((_blobs(1.0)[..., None] * bright * 255).round().astype(np.uint8), labels=_labels())
+
+
+@pytest.fixture(scope="session")
+def vectors() -> DataSet:
+    """200 real vectors of 6 correlated coordinates."""
+    rng = np.random.default_rng(2)
+    mixing = rng.normal(size=(6, 6))
+    return arrays.dataset((rng.normal(size=(N, 6)) @ mixing + 1).astype(np.float32), labels=_labels())

@@ -1,0 +1,396 @@
+"""The contract of the registry: what every method keeps by being registered. New methods enter by themselves."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from elboroom import resume
+from elboroom.core.method import Method, adam
+from elboroom.core.objective import Constant, Weight
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet
+from elboroom.methods.registry import Card, ByData, card, cards
+from elboroom.run import Run, train
+from elboroom.train import training
+from elboroom.train.batches import Batches
+from elboroom.train.checkpoint import Checkpoint, Checkpoints
+from elboroom.train.loop import Loop
+from elboroom.train.spec import Spec, specify
+from elboroom.train.training import Own, Stopped
+
+METHODS = list(cards())
+HALF, WHOLE = 4, 8
+FIT: dict[str, Any] = {
+    "steps": WHOLE,
+    "batch_size": 8,
+    "latent": 3,
+    "lr": 1e-3,
+    "log_every": 3,
+    "checkpoint_every": HALF,
+    "threads": 1,
+    "device": "cpu",
+}
+# Options that put memory to work. A method whose memory its defaults leave asleep fails
+# `test_memory_is_at_work` until it has an entry here.
+AT_WORK: dict[str, dict[str, Any]] = {
+    "control-vae": {"target": 50.0, "kp": 0.1, "ki": 0.01, "low": 0.0, "high": 10.0, "ramp": 0.0},
+    "mdr-vae": {"rate": 200.0},
+}
+
+
+class Killed(Exception):
+    """The plug is pulled."""
+
+
+def act_at(step: int, act: Callable[[], None]) -> Callable[[Spec], Callable[[int, dict[str, float]], None]]:
+    """A progress bar that does something at a step."""
+
+    def show(done: int, line: dict[str, float]) -> None:
+        if done == step:
+            act()
+
+    return lambda spec: show
+
+
+def kill() -> None:
+    raise Killed
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def memory(method: Method) -> dict[str, Tensor]:
+    """What a method remembers beside its parameters: the buffers that its state keeps."""
+    parameters = {name for name, _ in method.named_parameters()}
+    return {name: tensor.clone() for name, tensor in method.state_dict().items() if name not in parameters}
+
+
+def newest(folder: Path) -> Checkpoint:
+    found = Checkpoints(folder / "checkpoints").newest()
+    assert found is not None
+    return found
+
+
+def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
+    """Two states agree in every bit."""
+    assert a.keys() == b.keys()
+    differ = [name for name in a if a[name].dtype != b[name].dtype or not torch.equal(a[name], b[name])]
+    assert not differ, f"these differ: {differ}"
+
+
+class Bench:
+    """Whole runs of every method, trained once and looked at by several tests."""
+
+    def __init__(self, data: DataSet, folder: Path) -> None:
+        self.data, self.folder = data, folder
+        self.runs: dict[str, Run] = {}
+
+    def train(self, name: str, out: Path, **more: Any) -> Run:
+        return train(name, self.data, out, **{**FIT, **AT_WORK.get(name, {}), **more})
+
+    def whole(self, name: str) -> Run:
+        if name not in self.runs:
+            self.runs[name] = self.train(name, self.folder / name)
+        return self.runs[name]
+
+    def fresh(self, name: str, **more: Any) -> Method:
+        """The method at step 0, ready to train."""
+        spec = specify(name, self.data, "array", None, {**FIT, **AT_WORK.get(name, {}), **more})
+        method = training.build(spec, Own(self.data))
+        method.prepare(adam(FIT["lr"]))
+        return method
+
+    def loop(self, method: Method, seed: int = 0) -> Loop:
+        held = self.data.hold_out(self.data.holdout)
+        return Loop(method, Batches(held, "train", FIT["batch_size"], seed, (), torch.device("cpu")), seed)
+
+
+@pytest.fixture(scope="module")
+def bench(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    torch.set_num_threads(1)
+    return Bench(pixels, tmp_path_factory.mktemp("whole"))
+
+
+def moved(before: Method, after: dict[str, Tensor]) -> Iterator[tuple[str, bool, bool]]:
+    """(name, whether it may move, whether it did) for every parameter."""
+    for name, parameter in before.named_parameters():
+        yield name, parameter.requires_grad, not torch.equal(parameter, after[name])
+
+
+# -- it trains ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_trainable_parameter_moves(bench: Bench, name: str) -> None:
+    after = newest(bench.whole(name).folder).state
+    for parameter, may, did in moved(bench.fresh(name), after):
+        assert may == did, f"{parameter} {'stands still' if may else 'is frozen, yet moved'}"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_optimiser_makes_one_update_a_step(bench: Bench, name: str) -> None:
+    """Fault 8: 300,000 steps of a peer were 150,000 updates."""
+    state = newest(bench.whole(name).folder).state
+    counts = {key.split("/")[1]: float(value) for key, value in state.items() if re.fullmatch(r"optimiser/.*/step", key)}
+    assert counts.keys() == bench.fresh(name).groups.keys()
+    assert set(counts.values()) == {float(WHOLE)}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_term_is_logged_and_finite(bench: Bench, name: str) -> None:
+    run = bench.whole(name)
+    terms = [term.name for player in run.method.players for term in player.objective.terms]
+    assert [line["step"] for line in run.log] == [3, 4, 6, 8]
+    for line in run.log:
+        assert {*terms, "loss"} <= line.keys()
+        assert all(math.isfinite(value) for value in line.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_loss_is_the_formula_of_what_is_logged(bench: Bench, name: str) -> None:
+    """loss = sum of weight and term as logged; a weight that only multiplies is logged as what it multiplied by."""
+    method = bench.fresh(name)
+    loop = bench.loop(method)
+    for step in range(3):
+        parts = [(deepcopy(weight), term) for weight, term in method.players[0].objective.parts]  # before it moves on
+        logged = loop.step(step)
+        total = torch.zeros(())
+        for weight, term in parts:
+            value = torch.as_tensor(logged[term.name])
+            total = total + weight.apply_to(step, value)
+            if not isinstance(weight, Constant):
+                assert float(logged[f"{term.name}.weight"]) == float(weight.now(step))
+            if type(weight).apply_to is Weight.apply_to:
+                torch.testing.assert_close(weight.apply_to(step, value), float(weight.now(step)) * value)
+        torch.testing.assert_close(torch.as_tensor(logged["loss"]), total, rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_trains_given_a_label(pixels: DataSet, name: str, tmp_path: Path) -> None:
+    run = train(name, pixels, tmp_path / "run", **{**FIT, **AT_WORK.get(name, {}), "given": "label", "steps": HALF})
+    spec = specify(name, pixels, "array", None, {**FIT, **AT_WORK.get(name, {}), "given": "label", "steps": HALF})
+    after = newest(run.folder).state
+    still = [p for p, may, did in moved(training.build(spec, Own(pixels)), after) if may and not did]
+    assert not [p for p in still if not p.startswith("model.prior.")]
+    z, u = torch.zeros(3, 3).numpy(), torch.eye(3).numpy()
+    images = run.decode(z, u)
+    assert abs(images[0] - images[1]).max() > 0
+    assert all(math.isfinite(value) for line in run.log for value in line.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_given_a_label_no_parameter_stands_still(bench: Bench, name: str, request: pytest.FixtureRequest) -> None:
+    method = bench.fresh(name, given="label")
+    if name == "ae":
+        request.applymarker(
+            pytest.mark.xfail(strict=True, reason="ae given a label owns a prior p(z|u) that no term reads")
+        )
+    before = {key: value.clone() for key, value in method.state_dict().items()}
+    held = bench.data.hold_out(bench.data.holdout)
+    loop = Loop(method, Batches(held, "train", 8, 0, ("label",), torch.device("cpu")), 0)
+    for step in range(3):
+        loop.step(step)
+    assert not [key for key, p in method.named_parameters() if p.requires_grad and torch.equal(p, before[key])]
+
+
+@pytest.mark.parametrize("kind", ["binary", "rgb", "vectors"])
+@pytest.mark.parametrize("name", METHODS)
+def test_it_trains_on_other_data(name: str, kind: str, request: pytest.FixtureRequest) -> None:
+    data: DataSet = request.getfixturevalue(kind)
+    spec = specify(name, data, "array", None, {**FIT, **AT_WORK.get(name, {})})
+    method = training.build(spec, Own(data))
+    method.prepare(adam(1e-3))
+    loop = Loop(method, Batches(data, "train", 8, 0, (), torch.device("cpu")), 0)
+    assert all(math.isfinite(float(value)) for step in range(2) for value in loop.step(step).values())
+
+
+# -- it resumes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_resumes_bit_for_bit_after_a_kill(bench: Bench, name: str, tmp_path: Path) -> None:
+    """Killed after 7 of 8 steps, the newest checkpoint is of step 4: weights, optimisers, memory and log end the same."""
+    whole, folder = bench.whole(name), tmp_path / "run"
+    with pytest.raises(Killed):
+        bench.train(name, folder, bar=act_at(WHOLE - 1, kill))
+    assert newest(folder).step == HALF
+    again = resume(folder, data=bench.data)
+    assert newest(folder).step == again.step == WHOLE
+    same(newest(folder).state, newest(whole.folder).state)
+    same(again.model.state_dict(), whole.model.state_dict())
+    assert (folder / "log.jsonl").read_text() == (whole.folder / "log.jsonl").read_text()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_resumes_bit_for_bit_after_an_interruption(bench: Bench, name: str, tmp_path: Path) -> None:
+    """Asked to stop after 5 steps, it saves there: the last state is the same."""
+    folder = tmp_path / "run"
+    with pytest.raises(Stopped, match="elbo resume"):
+        bench.train(name, folder, bar=act_at(5, interrupt))
+    assert newest(folder).step == 6 or newest(folder).step == 5
+    resume(folder, data=bench.data)
+    same(newest(folder).state, newest(bench.whole(name).folder).state)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_memory_is_at_work(bench: Bench, name: str) -> None:
+    """Every buffer that a state keeps has changed by half-way and again by the end: resuming it is no empty promise."""
+    folder = bench.whole(name).folder
+    half = Checkpoints(folder / "checkpoints").read(f"step-{HALF:09d}").state
+    end = newest(folder).state
+    for key, start in memory(bench.fresh(name)).items():
+        assert not torch.equal(half[key], start), f"{key} is asleep: give {name} an entry in AT_WORK"
+        assert not torch.equal(half[key], end[key]), f"{key} fell asleep: give {name} an entry in AT_WORK"
+
+
+@pytest.mark.parametrize("forgotten", ["buffers", "optimisers"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_that_forgot_would_end_elsewhere(bench: Bench, name: str, forgotten: str) -> None:
+    """The contract has teeth: resumed without its memory, a run does not arrive where the whole run did."""
+    method = bench.fresh(name)
+    start, half = memory(method), Checkpoints(bench.whole(name).folder / "checkpoints").read(f"step-{HALF:09d}").state
+    if forgotten == "buffers" and not start:
+        assert all(type(w).update is Weight.update for w in method.modules() if isinstance(w, Weight))
+        return
+    kept = {key: value for key, value in half.items() if forgotten == "buffers" or not key.startswith("optimiser/")}
+    method.restore(kept | (start if forgotten == "buffers" else {}))
+    loop = bench.loop(method)
+    for step in range(HALF, WHOLE):
+        loop.step(step)
+    end = newest(bench.whole(name).folder).state
+    assert any(not torch.equal(p, end[key]) for key, p in method.named_parameters())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_depends_on_state_and_step_alone(bench: Bench, name: str) -> None:
+    """Whatever noise was drawn in between, step 4 after checkpoint 4 is the same step: no hidden generator."""
+    half = Checkpoints(bench.whole(name).folder / "checkpoints").read(f"step-{HALF:09d}").state
+    ends = []
+    for disturb in (False, True):
+        method = bench.fresh(name)
+        method.restore(half)
+        loop = bench.loop(method)
+        if disturb:
+            torch.randn(17)
+            loop.batches(0)
+        loop.step(HALF)
+        ends.append(method.state())
+    same(*ends)
+
+
+# -- seeds -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_seed_is_the_same_run_and_another_is_another(bench: Bench, name: str) -> None:
+    def state(seed: int) -> dict[str, Tensor]:
+        method = bench.fresh(name, seed=seed)
+        loop = bench.loop(method, seed)
+        for step in range(2):
+            loop.step(step)
+        return method.state()
+
+    first = state(0)
+    same(first, state(0))
+    other = state(1)
+    assert all(not torch.equal(first[key], other[key]) for key in first if key.endswith("weight"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_seed_reaches_batches_and_noise(bench: Bench, name: str) -> None:
+    """From the same weights, another seed takes another step."""
+    ends = []
+    for seed in (0, 1):
+        method = bench.fresh(name)
+        bench.loop(method, seed).step(0)
+        ends.append(method.state())
+    assert any(not torch.equal(ends[0][key], ends[1][key]) for key in ends[0])
+
+
+# -- it documents itself -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_documents_itself(name: str) -> None:
+    entry: Card = card(name)
+    assert entry.name == name == name.lower()
+    assert len(entry.summary) > 15
+    assert entry.summary.endswith(".")
+    assert entry.formula
+    assert re.search(r"\b(19|20)\d\d\b", entry.paper), "a paper has a year"
+    shown = f"{entry.formula} {entry.summary} {entry.notes} {entry.builder.__name__}"
+    for option in entry.options:
+        assert option.annotation is not inspect.Parameter.empty
+        assert option.default is not inspect.Parameter.empty, f"--{option.name} has no default"
+        assert option.annotation is not Any
+    assert "TODO" not in shown
+
+
+@pytest.mark.parametrize("kind", ["pixels", "vectors", "tokens"])
+@pytest.mark.parametrize("name", METHODS)
+def test_options_round_trip(name: str, kind: str) -> None:
+    entry = card(name)
+    options = entry.validate({}, kind)
+    assert list(options) == [option.name for option in entry.options]
+    assert not any(isinstance(value, ByData) for value in options.values())
+    assert entry.validate(options, kind) == options
+    assert json.loads(json.dumps(options, allow_nan=False)) == options
+    assert entry.validate(json.loads(json.dumps(options)), kind) == options
+    assert entry.validate({key: str(value) for key, value in options.items()}, kind) == options, "as typed in a shell"
+    with pytest.raises(Problem, match="no option --no-such"):
+        entry.validate({"no_such": 1}, kind)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_its_spec_round_trips(bench: Bench, name: str) -> None:
+    run = bench.whole(name)
+    assert Spec.read(run.folder) == run.spec
+    assert set(run.spec.options) == {option.name for option in card(name).options}
+    assert str(run.method.players[0].objective)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_option_is_one_sentence(pixels: DataSet, name: str) -> None:
+    with pytest.raises(Problem, match=f"{name} has no option --latnet; did you mean 'latent'"):
+        specify(name, pixels, "array", None, {"latnet": 3})
+    for option in card(name).options:
+        with pytest.raises(Problem, match=f"--{option.name.replace('_', '-')}"):
+            specify(name, pixels, "array", None, {option.name: "nonsense"})
+
+
+INFINITE = [
+    (name, option.name) for name in METHODS for option in card(name).options if "float" in str(option.annotation)
+]
+
+
+@pytest.mark.parametrize(("name", "option"), INFINITE)
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_what_cannot_be_kept_is_refused_in_a_sentence(
+    pixels: DataSet, name: str, option: str, value: str, tmp_path: Path
+) -> None:
+    """JSON knows neither NaN nor infinity, so such an option is either refused or written and read back."""
+    try:
+        spec = specify(name, pixels, "array", None, {**FIT, option: value})
+        spec.write(tmp_path)
+    except Problem:
+        return
+    assert Spec.read(tmp_path) == spec
+
+
+def test_the_registry_is_not_empty() -> None:
+    assert {"ae", "vae", "beta-vae"} <= set(METHODS)
+    assert AT_WORK.keys() <= set(METHODS), "an entry of AT_WORK names no method"
