@@ -73,10 +73,9 @@ app.add_typer(train_app, name="train", rich_help_panel=None)
 
 def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
     from elboroom import run as runs
+    from elboroom.progress import Bar
 
-    bar = _Bars()
-    with bar:
-        run = runs.train(method, own["data"], own["out"], size=own["size"], warm=own["warm"], bar=bar.open, **options)
+    run = runs.train(method, own["data"], own["out"], size=own["size"], warm=own["warm"], bar=Bar, **options)
     _trained(run, own["json"])
 
 
@@ -90,31 +89,10 @@ def resume(
 ) -> None:
     """Go on with a run where it stopped: bit for bit as if it had not."""
     from elboroom import run as runs
+    from elboroom.progress import Bar
 
-    bar = _Bars()
-    with bar:
-        run = runs.resume(folder, steps, bar=bar.open)
+    run = runs.resume(folder, steps, bar=Bar)
     _trained(run, json)
-
-
-class _Bars:
-    """Closes the progress bar whatever ends the run."""
-
-    def __init__(self) -> None:
-        self.bar: Any = None
-
-    def open(self, spec: Any) -> Any:
-        from elboroom.progress import Bar
-
-        self.bar = Bar(spec)
-        return self.bar
-
-    def __enter__(self) -> _Bars:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
 
 
 def _trained(run: Any, json: bool) -> None:

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Lt
 
 from elboroom.methods.parts import Choices
 from elboroom.methods.registry import ByData, Card
-from elboroom.train.fit import Fit
+from elboroom.training.fit import Fit
 
 
 def _plain(annotation: Any) -> tuple[Any, list[Any]]:

@@ -21,14 +21,12 @@ from elboroom.evaluate import likelihood
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.latent import paths
-from elboroom.train import training
-from elboroom.train.batches import batch_of, reseed
-from elboroom.train.checkpoint import Checkpoints, write_json
-from elboroom.train.recorder import read_log
-from elboroom.train.spec import Spec, specify
-from elboroom.train.training import Own, Progress
-
-Bar = Callable[[Spec], Progress]
+from elboroom.training import session
+from elboroom.training.batches import batch_of, reseed
+from elboroom.training.checkpoint import Checkpoints, write_json
+from elboroom.training.recorder import read_log
+from elboroom.training.spec import Spec, specify
+from elboroom.training.session import Bar, Own, Silence
 
 
 class Run:
@@ -56,7 +54,7 @@ class Run:
     @cached_property
     def data(self) -> DataSet:
         """What it was trained on, split as then."""
-        return training.data_of(self.spec, self._own)
+        return session.data_of(self.spec, self._own)
 
     @property
     def log(self) -> list[dict[str, float]]:
@@ -230,7 +228,7 @@ def train(
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
     warm: str | Path | None = None,
-    bar: Bar | None = None,
+    bar: Bar = Silence,
     **options: Any,
 ) -> Run:
     """Trains a method on data and returns the run.
@@ -243,12 +241,12 @@ def train(
     spec = specify(method, found, source, size, options)
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
-    training.build(spec, own)  # what is illegal is refused before anything is written
+    session.build(spec, own)  # what is illegal is refused before anything is written
     if warm:
-        training.newest(Path(warm))
+        session.newest(Path(warm))
     folder = _new_folder(out, spec)
     spec.write(folder)
-    training.launch(spec, folder, own, bar)
+    session.launch(spec, folder, own, bar)
     return load(folder, data=own.data, encoder=encoder, decoder=decoder)
 
 
@@ -259,16 +257,16 @@ def resume(
     data: Any = None,
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
-    bar: Bar | None = None,
+    bar: Bar = Silence,
 ) -> Run:
     """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said."""
     folder = Path(folder)
     spec = Spec.read(folder)
     checkpoint = Checkpoints(folder / "checkpoints").newest()
-    spec = training.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
+    spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
     own = Own(None if data is None else registry.load(data), encoder, decoder)
     spec.write(folder)
-    training.launch(spec, folder, own, bar)
+    session.launch(spec, folder, own, bar)
     return load(folder, data=own.data, encoder=encoder, decoder=decoder)
 
 
@@ -279,13 +277,13 @@ def load(
     folder = Path(folder)
     spec = Spec.read(folder)
     own = Own(None if data is None else registry.load(data), encoder, decoder)
-    checkpoint = training.newest(folder, best=bool(spec.fit.patience))
+    checkpoint = session.newest(folder, best=bool(spec.fit.patience))
     state = {k.removeprefix("model."): v for k, v in checkpoint.state.items() if k.startswith("model.")}
     return _rebuilt(folder, spec, state, checkpoint.step, own)
 
 
 def _rebuilt(folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own) -> Run:
-    method = training.build(spec, own)
+    method = session.build(spec, own)
     method.model.to(next(iter(state.values())).dtype).load_state_dict(state)
     return Run(folder, spec, method, step, own)
 

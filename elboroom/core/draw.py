@@ -25,7 +25,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        moved = {
+        moved: dict[str, Any] = {
             name: tensor.to(device, non_blocking=True)
             for name, tensor in vars(self).items()
             if isinstance(tensor, Tensor) and tensor.device != device

@@ -117,11 +117,11 @@ class Sprites:
         return len(self.packed)
 
     def take(self, index: NDArray[np.int64]) -> Tensor:
-        lines = np.zeros((len(index) * SIDE, 8), np.uint8)
+        lines = np.zeros((len(index) * SIDE, SIDE), np.float32)
         first = np.arange(0, len(lines), SIDE) + TOPS[index % 32]  # (B,)
-        lines[(first[:, None] + np.arange(TALL)).ravel()] = self.packed[index].reshape(-1, 8)
-        bits = np.unpackbits(lines.reshape(-1))  # (B * 4096,)
-        return torch.from_numpy(bits).float().view(-1, 1, SIDE, SIDE)
+        rows = (first[:, None] + np.arange(TALL)).ravel()  # (B * 32,)
+        lines[rows] = np.unpackbits(self.packed[index]).reshape(-1, SIDE)
+        return torch.from_numpy(lines).view(-1, 1, SIDE, SIDE)
 
     def raw(self) -> Iterator[memoryview]:
         return chunks(self.packed)

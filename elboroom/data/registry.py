@@ -109,3 +109,23 @@ def get(
     if wanted.after is not None:
         wanted.after(target)
     return {"name": name, "folder": str(target), "state": "downloaded", "files": files}
+
+
+def check(name: str, against: Path | None = None) -> dict[str, Any]:
+    """dSprites against its original images; any other set against the checksums of its files."""
+    if name not in SOURCES:
+        raise unknown("data set", name, SOURCES)
+    wanted = SOURCES[name]
+    if name == "dsprites":
+        return dsprites.check(against)
+    if against is not None:
+        raise Problem("--against is for dsprites, which is rendered; the other sets are checked by checksum")
+    where = wanted.where()
+    if where is None:
+        raise Problem(f"{name} is not here: elbo data get {name}")
+    found: dict[str, Any] = {"name": name, "folder": str(where)}
+    for file in wanted.files:
+        digest = checksum(where / file.name) if (where / file.name).is_file() else None
+        state = "not here" if digest is None else "not pinned" if file.sha256 is None else "ok"
+        found[file.name] = "differs" if digest and file.sha256 and digest != file.sha256 else state
+    return found

@@ -16,7 +16,7 @@ from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import DataSet
-from elboroom.train.batches import batch_of, reseed
+from elboroom.training.batches import batch_of, reseed
 
 
 @dataclass(frozen=True)

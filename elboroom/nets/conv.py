@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elboroom.core.problem import Problem
-from elboroom.nets.halving import Double, Halve, Quarter
+from elboroom.nets.halving import Double, Halve, Tile
 from elboroom.nets.mlp import beside, dense
 
 LARGEST = 128
@@ -58,7 +58,7 @@ class ConvEncoder(nn.Module):
         self.frame = Frame(*shape[1:])
         layers: list[nn.Module] = []
         for n, (before, after) in enumerate(pairwise([shape[0], *channels])):
-            layers += [Halve(before, after) if n < fine else Quarter(before, after), nn.ReLU(inplace=True)]
+            layers += [Halve(before, after) if n < fine else Tile(before, after), nn.ReLU(inplace=True)]
         self.maps = nn.Sequential(*layers)
         self.dense = dense([16 * channels[-1] + given, *hidden, outputs], nn.ReLU(inplace=True))
 

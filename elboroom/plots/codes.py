@@ -71,7 +71,8 @@ class Codes:
     def prior_density(self, at: Floats) -> Floats | None:
         """p(z_j) at each of `at`, averaged over the u that occur, (len(at), J); None where q is held against no prior."""
         data, rows, given = self.split.data, self.split.rows, self.split.given
-        u, counts = torch.unique(data.u(rows, given), dim=0, return_counts=True)
+        seen = data.u(rows, given) if given else torch.zeros(len(rows), 1)
+        u, counts = torch.unique(seen, dim=0, return_counts=True)
         device = next(self.split.model.parameters()).device
         p = self.split.model.prior(Batch(torch.empty(len(u)), u if given else None).to(device))
         if not self.split.has_density or not hasattr(p, "log_prob_per_dim"):

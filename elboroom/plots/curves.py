@@ -14,7 +14,7 @@ from elboroom.plots.style import FIRST, INK, MUTED, SECOND, small_multiples, sty
 from elboroom.run import Run
 
 WEIGHT = ".weight"
-START = 0.02  # the share of a run that may leave the frame: the first values dwarf all others
+START = 0.05  # the share of a run that may leave the frame: the first values dwarf all others
 POINTS = 400
 
 

@@ -15,6 +15,8 @@ from elboroom.plots.curves import curves
 from elboroom.plots.style import save
 from elboroom.run import Run
 
+Plan = tuple[str, str, str, bool, Callable[[], Figure]]
+
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -23,7 +25,7 @@ class Exhibit:
     name: str
     title: str
     caption: str
-    chart: bool  # lines and bars, so kept as SVG too
+    chart: bool  # lines and bars, so kept as SVG too; else pixels
     figure: Figure | None = None
     reason: str = ""
 
@@ -42,7 +44,7 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
     against = " The line is p(z): what departs from it is never decoded from a sample of the prior." * (
         codes.split.has_density
     )
-    plan: list[tuple[str, str, str, bool, Callable[[], Figure]]] = [
+    plan: list[Plan] = [
         (
             "curves",
             "Training",
@@ -54,7 +56,7 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
         (
             "reconstructions",
             "Reconstructions",
-            "Held-out inputs, their outputs and the signed difference: only edges should show colour, "
+            f"Inputs from {codes.split.name}, their outputs and the signed difference: only edges should show colour, "
             "a whole object in colour was misplaced or missed.",
             False,
             lambda: images.reconstructions(run),
@@ -116,13 +118,12 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
             "pairs",
             "Codes in pairs",
             "Means of q(z|x) in the first dimensions: look for clusters, holes, and shapes that are not axis-aligned.",
-            True,
+            False,
             lambda: latent.pairs(run, codes),
         ),
     ]
-    pictures = run.spec.about.kind == "pixels"
     for name, title, caption, chart, draw in plan:
-        if not chart and not pictures:
+        if name in images.NAMES and run.spec.about.kind != "pixels":
             continue
         try:
             yield Exhibit(name, title, caption, chart, draw())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -9,8 +11,10 @@ from elboroom.core.draw import Batch
 from elboroom.core.problem import Problem
 from elboroom.plots.codes import Codes
 from elboroom.plots.pictures import Pixels, colour, contact_sheet, signed
+from elboroom.plots.style import MINUS
 from elboroom.run import Run
 
+NAMES = ("reconstructions", "traversals", "samples", "densities", "interpolations")  # what only images have
 ROWS = 12  # dimensions at most in one figure
 
 
@@ -21,7 +25,7 @@ def reconstructions(run: Run, n: int = 10) -> Figure:
     low, high = extent(run, inputs)
     reach = high - low
     rows = np.stack([colour(inputs, low, high), colour(outputs, low, high), signed(outputs - inputs, reach)])
-    return contact_sheet(rows, ["input", "output", f"difference\n−{reach:.3g} … {reach:.3g}"])
+    return contact_sheet(rows, ["input", "output", f"difference\n{MINUS}{reach:.3g} … {reach:.3g}"])
 
 
 def samples(run: Run, side: int = 5, seed: int = 0) -> Figure:
@@ -39,15 +43,14 @@ def densities(run: Run, n: int = 10_000, seed: int = 0) -> Figure:
     _images(run, 1)
     _prior(run, "the mean of prior samples")
     split = run.split(most=n)
-    real = sum(batch.x.double().sum(0).cpu().numpy() for batch in split.batches()) / len(split.rows)
+    real = _mean(batch.x.cpu().numpy() for batch in split.batches())
     rounds = [min(1000, n - at) for at in range(0, n, 1000)]
-    drawn = [run.sample(size, seed + i).astype(np.float64) for i, size in enumerate(rounds)]
-    made = sum(part.sum(0) for part in drawn) / sum(map(len, drawn))
-    low, high = min(real.min(), made.min()), max(real.max(), made.max())
+    made = _mean(run.sample(size, seed + i) for i, size in enumerate(rounds))
+    low, high = float(min(real.min(), made.min())), float(max(real.max(), made.max()))
     reach = float(np.abs(made - real).max())
     row = np.stack([colour(real, low, high), colour(made, low, high), signed(made - real, reach)])
-    names = [f"data: {low:.2g} … {high:.2g}", "samples, same scale", f"difference: ±{reach:.2g}"]
-    return contact_sheet(row[None], columns=names, cell=256)
+    names = [f"data\n{low:.2g} … {high:.2g}", "samples\nsame scale", f"difference\n{MINUS}{reach:.2g} … {reach:.2g}"]
+    return contact_sheet(row[:, None], names, cell=192)
 
 
 def traversals(run: Run, codes: Codes | None = None, points: int = 10, reach: float = 3.0, seed: int = 0) -> Figure:
@@ -57,7 +60,7 @@ def traversals(run: Run, codes: Codes | None = None, points: int = 10, reach: fl
     dims = codes.order[:ROWS]
     grid = run.traverse(start, dims, points, reach)
     low, high = extent(run)
-    values = [f"{v:.1f}".replace("-", "−") for v in np.linspace(-reach, reach, points)]
+    values = [f"{v:.1f}".replace("-", MINUS) for v in np.linspace(-reach, reach, points)]
     return contact_sheet(colour(grid, low, high), [f"z{j}   {codes.label(j)}" for j in dims], values)
 
 
@@ -65,9 +68,8 @@ def interpolations(run: Run, n: int = 5, points: int = 8, seed: int = 0) -> Figu
     """Strips from one image to another: the input, the decoded line between the two codes, the other input."""
     many = _images(run, 200, seed)
     left, right = _couples(many, n)
-    ends = [Batch(many.x[rows], None if many.u is None else many.u[rows]) for rows in (left, right)]
-    between = run.interpolate(*ends, points=points)
-    strips = np.concatenate([ends[0].x.numpy()[:, None], between, ends[1].x.numpy()[:, None]], 1)
+    a, b = (Batch(many.x[rows], None if many.u is None else many.u[rows]) for rows in (left, right))
+    strips = np.concatenate([a.x.numpy()[:, None], run.interpolate(a, b, points), b.x.numpy()[:, None]], 1)
     low, high = extent(run)
     names = ["input", *(f"{t:.2f}" for t in np.linspace(0, 1, points)), "input"]
     return contact_sheet(colour(strips, low, high), columns=names)
@@ -79,6 +81,14 @@ def extent(run: Run, images: Pixels | None = None) -> tuple[float, float]:
         return 0.0, 1.0
     seen = run.examples(200).x.numpy() if images is None else images
     return float(seen.min()), float(seen.max())
+
+
+def _mean(parts: Iterable[Pixels]) -> Pixels:
+    """The mean image of many, part by part."""
+    total, count = np.zeros(()), 0
+    for part in parts:
+        total, count = total + part.sum(0, dtype=np.float64), count + len(part)
+    return total / count
 
 
 def _couples(batch: Batch, n: int) -> tuple[list[int], list[int]]:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from elboroom.core.problem import Problem
@@ -74,7 +75,9 @@ def activity(run: Run, codes: Codes | None = None) -> Figure:
     if codes.stddev is None:
         raise Problem("q(z|x) has no density, so its dimensions have no deviations to compare")
     figure, axes = small_multiples(2, 2, height=1.9)
-    for ax, values, name in zip(axes, (codes.mean, codes.stddev), ("means of q(z|x)", "deviations of q(z|x)"), strict=True):
+    for ax, values, name in zip(
+        axes, (codes.mean, codes.stddev), ("means of q(z|x)", "deviations of q(z|x)"), strict=True
+    ):
         for kind, tint, text in ((codes.active, FIRST, "active"), (~codes.active, PASSIVE, "passive")):
             if kind.any():
                 _kernel(ax, values[:, kind].ravel(), tint, text)
@@ -103,7 +106,7 @@ def _kernel(ax: Axes, values: Floats, tint: str, text: str) -> None:
 
 
 @styled
-def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 3000) -> Figure:
+def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 2000) -> Figure:
     """The means of q(z|x) in each pair of the first dimensions, coloured by the first label of few values, if any."""
     codes = codes or Codes.of(run)
     dims = codes.order[:most]
@@ -114,7 +117,7 @@ def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 300
         ax.set_xlabel(f"z{dims[0]}")
         return figure
     side = len(dims) - 1
-    size = 7.0 if side > 1 else 4.0
+    size = 6.4 if side > 1 else 4.0
     figure = Figure(figsize=(size, size), layout="constrained")
     grid = figure.subplots(side, side, squeeze=False, sharex="col", sharey="row")
     name, values = _label(codes, chosen)
@@ -127,7 +130,7 @@ def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 300
                 ax.set_axis_off()
                 continue
             xy = codes.mean[chosen][:, [dims[column], dims[row + 1]]]
-            ax.scatter(*xy.T, s=3, c=colours, alpha=0.55, linewidths=0, rasterized=True)
+            ax.scatter(*xy.T, s=3.5, c=colours, linewidths=0, rasterized=True)
             ax.set_box_aspect(1)
             if row == side - 1:
                 ax.set_xlabel(f"z{dims[column]}", color=INK)
@@ -135,14 +138,14 @@ def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 300
                 ax.set_ylabel(f"z{dims[row + 1]}", color=INK)
     if values is not None:
         dots = [
-            Line2D([], [], color=tints[v], marker="o", linestyle="", markersize=4, label=str(v)) for v in np.unique(values)
+            Line2D([], [], color=tints[v], marker="o", linestyle="", markersize=4, label=str(v))
+            for v in np.unique(values)
         ]
-        beside = {"loc": "upper right"} if side > 1 else {"loc": "outside right upper"}
-        figure.legend(handles=dots, title=name, **beside)  # type: ignore[arg-type]
+        figure.legend(handles=dots, title=name, loc="upper right" if side > 1 else "outside right upper")
     return figure
 
 
-def _label(codes: Codes, chosen: Floats) -> tuple[str, Floats | None]:
+def _label(codes: Codes, chosen: NDArray[np.int64]) -> tuple[str, NDArray[np.int64] | None]:
     """The first label that has at most ten values, for the chosen rows."""
     data = codes.split.data
     for column, (name, size) in enumerate(data.about.labels.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,8 @@ def _resized(pixels: Pixels, cell: int) -> Pixels:
         by = round(longer / cell)
         high, wide = (side // by * by for side in pixels.shape[-2:])
         cut = pixels[..., :high, :wide]
-        return cut.reshape(*cut.shape[:-2], high // by, by, wide // by, by).mean((-3, -1))
+        blocks: Pixels = cut.reshape(*cut.shape[:-2], high // by, by, wide // by, by).mean((-3, -1))
+        return blocks
     by = max(1, round(cell / longer))
     return pixels.repeat(by, -2).repeat(by, -1)
 
@@ -69,14 +71,17 @@ def save_grid(images: Pixels, path: Path | str, cell: int = 64) -> Path:
 
 
 def save_gif(frames: Pixels, path: Path | str, cell: int = 64, seconds: float = 0.1) -> Path:
-    """Writes frames, (T, C, H, W) or each a grid (T, rows, cols, C, H, W), as a GIF that runs forth and back."""
+    """Writes a GIF that runs forth and back: frames (T, C, H, W), or the columns of a grid (rows, T, C, H, W)."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    grids = frames[:, None, None] if frames.ndim == 4 else frames
-    if not len(grids):
-        raise Problem("a moving picture needs at least one frame")
-    turned = [*range(len(grids)), *range(len(grids) - 2, 0, -1)]
-    shown = [Image.fromarray(mosaic(grids[t], cell)).quantize(64) for t in turned]
+    grid = frames[None] if frames.ndim == 4 else frames
+    if grid.ndim != 5 or 0 in grid.shape:
+        raise Problem(f"a moving picture has shape (T, C, H, W) or (rows, T, C, H, W), not {frames.shape}")
+    across = math.ceil(math.sqrt(len(grid)))
+    blank = np.ones((-len(grid) % across, *grid.shape[1:]), grid.dtype)
+    whole = np.concatenate([grid, blank]).reshape(-1, across, *grid.shape[1:])  # (rows, across, T, C, H, W)
+    turned = [*range(grid.shape[1]), *range(grid.shape[1] - 2, 0, -1)]
+    shown = [Image.fromarray(mosaic(whole[:, :, t], cell)).quantize(64) for t in turned]
     shown[0].save(path, format="GIF", save_all=True, append_images=shown[1:], duration=round(1000 * seconds), loop=0)
     return path
 

@@ -7,14 +7,16 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
 
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.style import context
 
 PAPER, INK, MUTED, LINE = "#ffffff", "#1d2733", "#667382", "#dde2e8"
 FIRST, SECOND, PASSIVE = "#2b6a99", "#c8641b", "#b4bdc8"  # what is shown, what it is held against, what is idle
 SEVERAL = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499", "#777777")
+MINUS = "\N{MINUS SIGN}"
 SIGNED = LinearSegmentedColormap.from_list("signed", [FIRST, "#9fc1da", "#f7f8f9", "#eab98f", SECOND])
 DPI = 150  # of pictures; charts are drawn as SVG too
 
@@ -60,27 +62,17 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
     @wraps(draw)
     def inner(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with rc_context():
-            rc_defaults()
+        with context(["default", STYLE]):
             return draw(*args, **kwargs)
 
     return inner
 
 
-def rc_defaults() -> None:
-    """Sets the look in the current rc_context."""
-    from matplotlib import rcParams, rcParamsDefault
-
-    rcParams.update({k: v for k, v in rcParamsDefault.items() if not k.startswith("backend")} | STYLE)
-
-
 def save(figure: Figure, path: Path) -> Path:
     """Writes a figure as its suffix says; the same figure gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context():
-        rc_defaults()
-        dated = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-        figure.savefig(path, metadata=dated)
+    with context(["default", STYLE]):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
     return path
 
 
@@ -88,7 +80,7 @@ def small_multiples(count: int, columns: int, height: float = 1.5, width: float 
     """A figure with `count` axes in rows of `columns`."""
     columns = min(columns, max(1, count))
     rows = -(-count // columns)
-    figure = Figure(figsize=(width, height * rows + 0.2), layout="constrained")
+    figure = Figure(figsize=(width, height * rows + 0.2), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.07))
     axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).flat)
     for spare in axes[count:]:
         spare.set_axis_off()

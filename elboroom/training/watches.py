@@ -9,7 +9,7 @@ from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.method import Method, Watch
 from elboroom.core.pairs import has_density
 from elboroom.data.dataset import DataSet
-from elboroom.train.batches import batch_of, reseed
+from elboroom.training.batches import batch_of, reseed
 
 
 @torch.no_grad()

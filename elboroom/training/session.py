@@ -7,28 +7,51 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
+from elboroom.core import ranks
 from elboroom.core.method import Method, adam
 from elboroom.core.problem import Problem
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.methods.parts import Parts
-from elboroom.train.batches import Batches, reseed
-from elboroom.train.checkpoint import Checkpoint, Checkpoints, write_json
-from elboroom.train.loop import Loop
-from elboroom.train.recorder import Diverged, Recorder, cut_log
-from elboroom.train.spec import Spec, split
-from elboroom.train.watches import Plateau
+from elboroom.training.batches import Batches, reseed
+from elboroom.training.checkpoint import Checkpoint, Checkpoints, write_json
+from elboroom.training.loop import Autocast, Loop
+from elboroom.training.recorder import Diverged, Recorder, cut_log
+from elboroom.training.spec import Spec, split
+from elboroom.training.watches import Plateau
 
-Progress = Callable[[int, dict[str, float]], None]  # (steps done, the newest line of the log or nothing)
+
+class Progress(Protocol):
+    """What shows a run as it goes."""
+
+    def __call__(self, step: int, line: dict[str, float]) -> None:
+        """The steps done, and a line of the log where one was due."""
+
+    def close(self) -> None:
+        """The run has ended, somehow."""
+
+
+class Silence:
+    """Shows nothing."""
+
+    def __init__(self, spec: Spec) -> None: ...
+
+    def __call__(self, step: int, line: dict[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Bar = Callable[[Spec], Progress]
 
 
 class Stopped(Problem):
@@ -69,17 +92,18 @@ def data_of(spec: Spec, own: Own) -> DataSet:
     return split(data, spec.fit)
 
 
-def launch(spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] | None = None) -> None:
-    """Trains in this process, or in one process a device."""
-    if spec.fit.devices == 1:
-        return _work(None, spec, folder, own, bar)
-    from lightning_fabric import Fabric
+def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
+    """Trains in this process, or through Fabric in one process a device."""
+    fit = spec.fit
+    kind = fit.device if fit.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    if fit.devices == 1 and fit.precision == "32-true":
+        return _train(torch.device(kind), nullcontext, spec, folder, own, bar)
+    from lightning_fabric import Fabric  # takes two seconds to import
 
-    kind = spec.fit.device if spec.fit.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    fabric = Fabric(accelerator=kind, devices=spec.fit.devices, strategy="ddp_spawn", precision=spec.fit.precision)
-    work: Any = _work
+    strategy = "auto" if fit.devices == 1 else "ddp_spawn"
+    fabric = Fabric(accelerator=kind, devices=fit.devices, strategy=strategy, precision=fit.precision)
     try:
-        fabric.launch(work, spec, folder, own, bar)
+        fabric.launch(partial(_work, spec=spec, folder=folder, own=own, bar=bar))
     except ProcessRaisedException as error:  # a process can hand over no more than the text of its error
         said = re.findall(r"^elboroom\.[\w.]*\.(?:Problem|Diverged|Stopped): (.*)$", str(error), re.MULTILINE)
         if not said:
@@ -87,19 +111,21 @@ def launch(spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] |
         raise (Stopped if said[-1].startswith("stopped at") else Problem)(said[-1]) from None
 
 
-def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Callable[[Spec], Progress] | None) -> None:
-    """One process of a run."""
-    if fabric is None:
-        from lightning_fabric import Fabric
+def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
+    """One process of a run that Fabric launched."""
+    _train(fabric.device, fabric.autocast, spec, folder, own, bar)
 
-        fabric = Fabric(accelerator=spec.fit.device, devices=1, precision=spec.fit.precision)
+
+def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
+    """Trains on one device, from the newest checkpoint if there is one."""
+    first = ranks.rank() == 0
     torch.set_num_threads(spec.fit.threads)
     data = data_of(spec, own)
     method = build(spec, own)
     if spec.fit.patience:
         every = spec.fit.look_every or max(1, spec.fit.steps // 20)
         method.watch(Plateau(data, spec.model.given_names, spec.fit.patience, every))
-    method.to(fabric.device).train()
+    method.to(device).train()
     method.prepare(adam(spec.fit.lr), spec.fit.clip)
     checkpoints, start = Checkpoints(folder / "checkpoints"), 0
     if (newest := checkpoints.newest()) is not None:
@@ -107,14 +133,14 @@ def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Callable[[Spec],
         method.restore(newest.state)
     elif spec.warm:
         warm_start(method, Path(spec.warm))
-    batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, fabric.device)
-    if fabric.global_rank == 0:
+    batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, device)
+    if first:
         cut_log(folder / "log.jsonl", start)
-    recorder = Recorder(folder / "log.jsonl" if fabric.global_rank == 0 else None)
-    show = bar(spec) if bar and fabric.global_rank == 0 else lambda step, line: None
-    loop = Loop(method, batches, spec.fit.seed, fabric.autocast)
-    with interruptible() as stop:
-        _run(loop, spec, start, recorder, checkpoints if fabric.global_rank == 0 else None, folder, show, stop)
+    recorder = Recorder(folder / "log.jsonl" if first else None)
+    show = bar(spec) if first else Silence(spec)
+    loop = Loop(method, batches, spec.fit.seed, autocast)
+    with interruptible() as stop, closing(show):
+        _run(loop, spec, start, recorder, checkpoints if first else None, folder, show, stop)
 
 
 def _run(

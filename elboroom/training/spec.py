@@ -16,8 +16,8 @@ from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
 from elboroom.methods.parts import Choices
 from elboroom.methods.registry import Card, card, checked
-from elboroom.train.checkpoint import write_json
-from elboroom.train.fit import Fit
+from elboroom.training.checkpoint import write_json
+from elboroom.training.fit import Fit
 
 FORMAT = 1
 

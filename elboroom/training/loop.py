@@ -14,7 +14,9 @@ from elboroom.core import ranks
 from elboroom.core.draw import Draw
 from elboroom.core.method import Method, Player
 from elboroom.core.objective import Loss
-from elboroom.train.batches import Batches, reseed
+from elboroom.training.batches import Batches, reseed
+
+Autocast = Callable[[], AbstractContextManager[Any]]
 
 
 class Loop:
@@ -25,7 +27,7 @@ class Loop:
         method: Method,
         batches: Batches,
         seed: int,
-        autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        autocast: Autocast = nullcontext,
     ) -> None:
         self.method, self.batches, self.seed, self.autocast = method, batches, seed, autocast
 
@@ -61,7 +63,7 @@ class Loop:
         """One optimiser step of the groups that the player moves, and of nothing else."""
         parameters = [p for name in player.moves for p in self.method.owned[name]]
         for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
-            parameter.grad = grad
+            parameter.grad = grad if grad is None else laid_out_as(parameter, grad)
         reduce(parameters)
         for name in player.moves:
             if self.method.clips[name]:
@@ -80,4 +82,9 @@ def reduce(parameters: list[nn.Parameter]) -> None:
     dist.all_reduce(flat)
     flat.div_(ranks.world())
     for parameter, part in zip(parameters, torch.split(flat, [g.numel() for g in grads]), strict=True):
-        parameter.grad = part.view_as(parameter)
+        parameter.grad = laid_out_as(parameter, part.view_as(parameter))
+
+
+def laid_out_as(parameter: nn.Parameter, grad: Tensor) -> Tensor:
+    """The gradient in the memory layout of its parameter: the fused optimiser walks both side by side."""
+    return grad if grad.stride() == parameter.stride() else torch.empty_like(parameter).copy_(grad)

@@ -1,0 +1,38 @@
+# On a fresh machine `make demo` and `make test` do all the set-up.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= 2
+
+.PHONY: setup demo test check bench docs clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: setup  ## train a beta-TCVAE on rendered dSprites for a few minutes, measure it, write its report
+	rm -rf runs/demo
+	$(BIN)/elbo train beta-tcvae --data dsprites --steps 3000 --lr 1e-3 --beta 4 --seed 1 --out runs/demo
+	$(BIN)/elbo eval runs/demo
+	$(BIN)/elbo report runs/demo
+
+test: setup  ## everything but what takes minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: setup  ## lint, format, types and the fast tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not processes"
+
+bench: setup  ## ratios against a named reference, on a machine that does nothing else
+	$(BIN)/python -m benchmarks.run
+
+docs: setup  ## the page of every method, from the registry
+	$(BIN)/python docs/pages.py
+
+clean:
+	rm -rf $(VENV) .bench-venv build *.egg-info

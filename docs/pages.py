@@ -1,0 +1,198 @@
+"""The pages of the methods, written from the registry into docs/methods.
+
+`python docs/pages.py` writes the text, `--curves` trains every method for a moment and draws its curves too (or only
+the methods named after it), `--check` leaves with 1 if what is on disk is not what would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import typing
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+import elboroom.methods  # noqa: F401 registers every method
+from elboroom.core.problem import Problem
+from elboroom.data import registry as data
+from elboroom.methods.parts import Choices
+from elboroom.methods.registry import ByData, Card, Option, cards
+from elboroom.plots.curves import series
+from elboroom.report.chart import drawing
+from elboroom.run import train
+from elboroom.training.fit import Fit
+
+FOLDER = Path(__file__).parent / "methods"
+STEPS, IMAGES, SIDE = 400, 4096, 32
+CURVE = f"""From a run of {STEPS} steps on {IMAGES:,} images of dSprites, {SIDE} by {SIDE} pixels, with the net `mlp-300`: it
+shows how the terms move, not what the method can reach. Weights that move are drawn in orange."""
+SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+
+
+def page(card: Card) -> str:
+    """The page of one method."""
+    parts = [f"# {card.name}", card.summary, f"```\nloss = {card.formula}\n```", f"{card.paper}."]
+    parts += [card.notes] if card.notes else []
+    rows = [(o.name, _default(o), _range(o.annotation), o.help) for o in card.options]
+    parts += ["## Options", _options(rows) if rows else "None of its own."]
+    parts.append(
+        "Those of the model and of training are the same for [every method](README.md#options-of-every-method)."
+    )
+    parts += ["## Example", _example(card)]
+    if (FOLDER / f"{card.name}.svg").exists():
+        parts += ["## Curves", f"![terms of {card.name} by step]({card.name}.svg)", CURVE]
+    return "\n\n".join(parts) + "\n"
+
+
+def contents() -> str:
+    """The table of methods, and the options that all of them have."""
+    rows = [
+        (f"[{c.name}]({c.name}.md)", f"`{_cell(c.formula)}`", _cell(c.summary), _cell(c.paper))
+        for c in cards().values()
+    ]
+    return (
+        "\n\n".join(
+            [
+                "# Methods",
+                "Every loss is in nats per example: summed over pixels and latent dimensions, averaged over the batch.",
+                _table(("method", "loss", "what it is", "paper"), rows),
+                "## Options of every method",
+                "Of the model:",
+                _options(_fields(Choices)),
+                "Of training:",
+                _options(_fields(Fit)),
+            ]
+        )
+        + "\n"
+    )
+
+
+def pages() -> dict[Path, str]:
+    """Every page by its path."""
+    found = {FOLDER / f"{name}.md": page(card) for name, card in cards().items()}
+    return {FOLDER / "README.md": contents()} | found
+
+
+def curve(card: Card, images: NDArray[np.uint8]) -> str:
+    """The curves of a short run as SVG."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(
+            card.name,
+            images,
+            Path(folder) / "run",
+            net="mlp-300",
+            steps=STEPS,
+            lr=1e-3,
+            log_every=4,
+            threads=1,
+            device="cpu",
+        )
+        return drawing(series(run.log))
+
+
+def sprites() -> NDArray[np.uint8]:
+    """Some dSprites images at half size, in black and white, (n, H, W)."""
+    whole = data.load("dsprites")
+    rows = np.sort(np.random.default_rng(0).choice(len(whole), IMAGES, replace=False))
+    small = torch.nn.functional.avg_pool2d(whole.x(rows), 64 // SIDE)
+    return (small[:, 0] >= 0.5).numpy().astype(np.uint8)
+
+
+def _example(card: Card) -> str:
+    first = next((o for o in card.options if isinstance(o.default_for("pixels"), int | float)), None)
+    flag = f" --{first.name.replace('_', '-')} {_value(first.default_for('pixels'))}" if first else ""
+    said = f", {first.name}={first.default_for('pixels')!r}" if first else ""
+    return f"""```sh
+elbo train {card.name} --data dsprites{flag}
+```
+
+```python
+import elboroom
+
+run = elboroom.train("{card.name}", data="dsprites"{said})
+```"""
+
+
+def _range(annotation: Any) -> str:
+    """What an annotation allows."""
+    bounds = [_bounds(m) for m in getattr(annotation, "__metadata__", ()) if isinstance(m, FieldInfo)]
+    choices = typing.get_args(annotation) if typing.get_origin(annotation) is typing.Literal else ()
+    return ", ".join([*filter(None, bounds), *(f"`{choice}`" for choice in choices)])
+
+
+def _bounds(field: FieldInfo) -> str:
+    found = [(SIGNS[k], getattr(m, k)) for m in field.metadata for k in SIGNS if hasattr(m, k)]
+    return ", ".join(f"{sign} {bound:g}" for sign, bound in found)
+
+
+def _fields(model: type[BaseModel]) -> list[tuple[str, str, str, str]]:
+    return [
+        (name, _value(field.default), _bounds(field) or _range(field.annotation), field.description or "")
+        for name, field in model.model_fields.items()
+    ]
+
+
+def _default(option: Option) -> str:
+    if isinstance(option.default, ByData):
+        return ", ".join(
+            [_value(option.default.other), *(f"{_value(v)} ({k})" for k, v in option.default.kinds.items())]
+        )
+    return _value(option.default)
+
+
+def _value(value: Any) -> str:
+    return "" if value in (None, "") else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _options(rows: list[tuple[str, str, str, str]]) -> str:
+    shown = [(f"`--{name.replace('_', '-')}`", default, _cell(span), _cell(text)) for name, default, span, text in rows]
+    return _table(("option", "default", "range", "meaning"), shown)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes or checks the pages."""
+    parser = argparse.ArgumentParser(description="Write docs/methods from the registry.")
+    parser.add_argument("--check", action="store_true", help="write nothing; leave with 1 if a page is out of date")
+    parser.add_argument("--curves", nargs="*", metavar="METHOD", help="train and draw these methods, or all")
+    chosen = parser.parse_args(arguments)
+    if chosen.curves is not None:
+        images = sprites()
+        for name in chosen.curves or cards():
+            try:
+                (FOLDER / f"{name}.svg").write_text(curve(cards()[name], images), encoding="utf-8")
+                print(f"{name}.svg")
+            except Problem as problem:
+                print(f"{name}: {problem}", file=sys.stderr)
+    wanted = pages()
+    stale = [p for p in FOLDER.glob("*.md") if p not in wanted]
+    changed = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    if chosen.check:
+        for path in stale + changed:
+            print(f"{path.name} is out of date: run python docs/pages.py", file=sys.stderr)
+        return 1 if stale or changed else 0
+    for path in stale:
+        path.unlink()
+    for path in changed:
+        path.write_text(wanted[path], encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

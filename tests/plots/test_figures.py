@@ -1,0 +1,110 @@
+"""Every figure on every kind of run: images in grey and colour, vectors, conditional models, and models without a density."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from elboroom import plots
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet
+from elboroom.plots.codes import Codes
+from elboroom.plots.curves import Series, series
+from elboroom.run import Run, train
+
+PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
+EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "activity", "pairs"]
+TINY = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def grey(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train("control-vae", pixels, tmp_path_factory.mktemp("grey"), **TINY)
+
+
+def test_a_run_on_images_has_every_figure(grey: Run, tmp_path: Path) -> None:
+    shown = list(plots.gallery(grey, n=100))
+    assert [e.name for e in shown] == EVERYTHING
+    for exhibit in shown:
+        assert isinstance(exhibit.figure, Figure), exhibit.reason
+        written = exhibit.save(tmp_path)
+        assert all(path.stat().st_size > 500 for path in written)
+        assert exhibit.caption.endswith(".")
+    assert {path.name for path in tmp_path.glob("*.svg")} == {f"{e.name}.svg" for e in shown if e.chart}
+
+
+@pytest.mark.parametrize(("method", "options"), [("vae", {"given": "label"}), ("beta-tcvae", {"latent": 1})])
+def test_so_has_a_conditional_run_in_colour_and_one_of_one_dimension(
+    method: str, options: dict[str, str], rgb: DataSet, tmp_path: Path
+) -> None:
+    run = train(method, rgb, tmp_path, **TINY | options)
+    assert [e.name for e in plots.gallery(run, n=100) if e.figure is not None] == EVERYTHING
+
+
+def test_vectors_have_no_pictures(vectors: DataSet, tmp_path: Path) -> None:
+    run = train("vae", vectors, tmp_path, **TINY)
+    assert [e.name for e in plots.gallery(run, n=100)] == [name for name in EVERYTHING if name not in PICTURES]
+    with pytest.raises(Problem, match="vectors, not images"):
+        plots.reconstructions(run)
+
+
+def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tmp_path: Path) -> None:
+    run = train("ae", pixels, tmp_path, **TINY)
+    reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
+    assert set(reasons) == {"samples", "densities", "rates", "activity"}
+    assert all("no density" in reason for reason in reasons.values())
+
+
+def test_rows_of_a_traversal_come_by_rate_and_say_it(grey: Run) -> None:
+    codes = Codes.of(grey, 100)
+    assert codes.rate is not None
+    assert np.allclose(codes.rate, grey.kl_per_dim(), rtol=1e-4)
+    labels = [text.get_text() for text in plots.traversals(grey, codes).axes[0].texts]
+    ranked = sorted(range(3), key=lambda j: -codes.rate[j])
+    assert labels[:3] == [f"z{j}   KL {codes.rate[j]:.2f}" for j in ranked]
+    assert len(labels) == 3 + 10
+
+
+def test_the_prior_over_the_histograms_is_a_density(grey: Run, pixels: DataSet, tmp_path: Path) -> None:
+    at = np.linspace(-6, 6, 601)
+    plain = Codes.of(grey, 100).prior_density(at)
+    assert plain is not None
+    assert np.allclose(plain[:, 0], np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi), atol=1e-6)
+    given = Codes.of(train("vae", pixels, tmp_path, **TINY, given="label"), 100).prior_density(at)
+    assert given is not None
+    assert np.allclose(given.sum(0) * 0.02, 1, atol=1e-3)
+
+
+def test_curves_hold_every_term_and_mark_the_weights(grey: Run) -> None:
+    found = series(grey.log)
+    assert [s.name for s in found] == ["nll", "kl", "kl.weight", "loss"]
+    assert [s.title for s in found if s.is_weight] == ["weight of kl"]
+    assert [len(s.values) for s in found] == [6] * 4
+    assert [ax.get_title("left") for ax in plots.curves(grey).axes if ax.axison] == [
+        "nll",
+        "kl",
+        "weight of kl",
+        "loss",
+    ]
+    with pytest.raises(Problem, match="log is empty"):
+        plots.curves([])
+
+
+def test_a_long_series_is_thinned_by_means_and_its_start_may_leave_the_frame() -> None:
+    long = Series("nll", tuple(range(1, 1001)), (1e6, *(float(i % 2) for i in range(999))))
+    assert long.frame[1] < 2
+    thin = long.thinned(100)
+    assert len(thin.steps) == 100
+    assert thin.steps[-1] == 1000
+    assert np.allclose(thin.values[1:], 0.5)
+
+
+def test_figures_look_the_same_whatever_the_user_set(grey: Run, tmp_path: Path) -> None:
+    plain = plots.save(plots.curves(grey), tmp_path / "plain.svg").read_bytes()
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "lines.linewidth": 9}):
+        assert plots.save(plots.curves(grey), tmp_path / "own.svg").read_bytes() == plain
+        assert matplotlib.rcParams["font.size"] == 30

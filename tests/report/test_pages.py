@@ -1,0 +1,60 @@
+"""The pages of the methods are what the registry says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from elboroom.methods.registry import cards
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_page_is_out_of_date(pages: ModuleType) -> None:
+    assert pages.main(["--check"]) == 0
+
+
+def test_a_page_that_differs_is_told(pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    assert pages.main(["--check"]) == 1
+    assert pages.main([]) == 0
+    assert pages.main(["--check"]) == 0
+    (tmp_path / "vae.md").write_text("something else")
+    (tmp_path / "gone.md").write_text("of a method that is no more")
+    assert pages.main(["--check"]) == 1
+    assert pages.main([]) == 0
+    assert not (tmp_path / "gone.md").exists()
+    assert pages.main(["--check"]) == 0
+
+
+def test_every_method_is_in_the_table_and_has_its_options(pages: ModuleType) -> None:
+    table = pages.contents()
+    for name, card in cards().items():
+        assert f"[{name}]({name}.md)" in table
+        page = pages.page(card)
+        assert card.formula in page
+        assert card.paper in page
+        assert all(f"`--{option.name.replace('_', '-')}`" in page for option in card.options)
+
+
+@pytest.mark.parametrize("name", list(cards()))
+def test_curves_are_small_drawings_of_every_term(name: str) -> None:
+    path = ROOT / "docs" / "methods" / f"{name}.svg"
+    assert path.stat().st_size < 20_000
+    titles = [node.text for node in ElementTree.parse(path).iter() if node.get("class") == "name"]
+    assert titles[-1] == "loss"
+    assert len(titles) >= 2

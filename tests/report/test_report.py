@@ -1,0 +1,179 @@
+"""The report: one file that needs nothing else, with every number and figure, and no error in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elboroom.data.dataset import DataSet
+from elboroom.report import write_report
+from elboroom.report.numbers import numbers, rounded
+from elboroom.run import Run, train
+
+TINY: dict[str, Any] = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
+VOID = {"meta", "link", "img", "br", "path", "polyline", "line", "circle"}
+SHOW = """<script>
+document.querySelector("svg.curve").dispatchEvent(new PointerEvent("pointermove", {clientX: 300, clientY: 300}));
+</script></body>"""
+
+
+class Outline(HTMLParser):
+    """The identifiers, addresses and text of a page; open tags must be closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.sources: list[str] = []
+        self.text = ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        self.open += [tag] if tag not in VOID else []
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def run(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train("control-vae", pixels, tmp_path_factory.mktemp("run"), **TINY)
+
+
+@pytest.fixture(scope="module")
+def path(run: Run) -> Path:
+    return write_report(run, n=100)
+
+
+def test_it_is_one_file_that_needs_no_other(path: Path, run: Run) -> None:
+    assert path == run.folder / "report.html"
+    page = path.read_text(encoding="utf-8")
+    outline = Outline(page)
+    assert len(page) < 3_000_000
+    assert len(outline.ids) == len(set(outline.ids))
+    assert outline.sources
+    assert all(source.startswith("data:") for source in outline.sources)
+    assert "http" not in re.sub(r"data:[^\"]*", "", page.replace("http://www.w3.org/2000/svg", ""))
+
+
+def test_it_shows_what_the_run_is_and_how_to_make_it_again(path: Path, run: Run) -> None:
+    outline = Outline(path.read_text(encoding="utf-8"))
+    card = run.spec.card
+    for words in (run.spec.method, card.summary, card.formula, card.paper, run.spec.command, run.spec.data["hash"]):
+        assert words in outline.text
+    assert all(f"{name} {text}" in outline.text for name, text in run.spec.versions.items())
+    wanted = {"curves", "reconstructions", "traversals", "samples", "rates", "aggregate", "numbers", "reproduce"}
+    assert wanted <= set(outline.ids)
+    assert (run.folder / "figures" / "traversals.png").exists()
+
+
+def test_every_number_is_there_with_estimator_and_errors(path: Path, run: Run) -> None:
+    text = Outline(path.read_text(encoding="utf-8")).text
+    metrics = json.loads((run.folder / "metrics.json").read_text())
+    found = dict(numbers(metrics))
+    assert {"elbo", "rate", "distortion", "log_likelihood", "active_units", "mutual_information"} <= set(found)
+    for number in found.values():
+        assert number.value is not None
+        assert rounded(number.value, number.errors.get("sampling")) in text
+        assert number.estimator in text
+    assert "importance noise" in text
+    assert f"ceiling {found['mutual_information'].parts['ceiling']:.2f}" in text
+
+
+def test_metrics_of_this_step_are_kept_and_those_of_another_measured_again(
+    run: Run, path: Path, tmp_path: Path
+) -> None:
+    kept = run.folder / "metrics.json"
+    metrics = json.loads(kept.read_text())
+    metrics["elbo"]["value"] = -12345.25
+    metrics["codes"] = {"mig": {"value": 0.125, "estimator": "mig-discrete", "settings": {"bins": 20}}}
+    kept.write_text(json.dumps(metrics))
+    again = write_report(run, tmp_path / "deep" / "again.html", n=50)
+    text = Outline(again.read_text(encoding="utf-8")).text
+    assert rounded(-12345.25, metrics["elbo"]["errors"]["sampling"]) in text
+    assert "mig-discrete" in text
+    metrics["run"]["step"] = 3
+    kept.write_text(json.dumps(metrics))
+    write_report(run, again, n=50)
+    assert json.loads(kept.read_text())["run"]["step"] == run.step
+
+
+def test_what_a_model_cannot_have_is_said(pixels: DataSet, tmp_path: Path) -> None:
+    outline = Outline(write_report(train("ae", pixels, tmp_path / "ae", **TINY), n=50).read_text(encoding="utf-8"))
+    assert "Not shown: q(z|x) has no density, so there is no rate per dimension." in outline.text
+    assert "—" in outline.text
+
+
+def test_vectors_have_a_report_without_pictures(vectors: DataSet, tmp_path: Path) -> None:
+    outline = Outline(write_report(train("vae", vectors, tmp_path / "v", **TINY), n=50).read_text(encoding="utf-8"))
+    assert "reconstructions" not in outline.ids
+    assert "pairs" in outline.ids
+
+
+def test_names_from_outside_are_escaped(run: Run, tmp_path: Path) -> None:
+    spec = run.spec.model_copy(deep=True)
+    spec.data["about"]["name"] = "<script>alert(1)</script>&"
+    spec.data["source"] = "a & b <i>"
+    odd = Run(tmp_path, spec, run.method, run.step, run._own)
+    odd.data = run.data
+    (tmp_path / "metrics.json").write_bytes((run.folder / "metrics.json").read_bytes())
+    (tmp_path / "log.jsonl").write_bytes((run.folder / "log.jsonl").read_bytes())
+    page = write_report(odd, n=50).read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "a &amp; b &lt;i&gt;" in page
+    Outline(page)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (-226.4432, 2.13, "\N{MINUS SIGN}226.4"),
+        (11.2219, 0.0243, "11.222"),
+        (1234567.0, 5000, "1,234,567"),
+        (7, None, "7"),
+        (0.079318, None, "0.07932"),
+    ],
+)
+def test_a_value_has_the_digits_that_its_error_leaves(value: float, error: float | None, shown: str) -> None:
+    assert rounded(value, error) == shown
+
+
+def test_a_browser_opens_it_without_an_error_and_shows_values_under_the_pointer(path: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium here to open the report in")
+    page = tmp_path / "pointed.html"
+    page.write_text(path.read_text(encoding="utf-8").replace("</body>", SHOW), encoding="utf-8")
+    quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+    quiet += ["--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}"]
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        *quiet,
+        "--enable-logging=stderr",
+        "--v=0",
+        "--dump-dom",
+        page.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "CONSOLE" not in done.stderr
+    values = re.findall(r'class="value"[^>]*>([^<]*)<', done.stdout)
+    assert any(re.fullmatch(r"\S+ at \d", value) for value in values), values
