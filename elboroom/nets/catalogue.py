@@ -23,6 +23,7 @@ from torch import nn
 from elboroom.core.problem import Problem, unknown
 from elboroom.nets.conv import ConvDecoder, ConvEncoder, halvings
 from elboroom.nets.initial import initialise
+from elboroom.nets.memory import keep_memory
 from elboroom.nets.mlp import MLPDecoder, MLPEncoder, dense
 
 
@@ -112,6 +113,7 @@ def _event(shape: tuple[int, ...], channels: int | None) -> tuple[int, ...]:
 
 def _plan(name: str, shape: tuple[int, ...]) -> Conv | MLP:
     """What a name stands for, if it can take data of this shape."""
+    keep_memory()
     if name not in _NETS:
         raise unknown("net", name, NETS)
     if len(shape) not in (1, 3) or prod(shape) < 1:

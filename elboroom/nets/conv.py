@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -12,7 +13,8 @@ from elboroom.core.problem import Problem
 from elboroom.nets.halving import Double, Halve, Tile
 from elboroom.nets.mlp import beside, dense
 
-LARGEST = 128
+LARGEST = 128  # pixels
+CACHED = 64  # images of which a CPU holds the feature maps in its cache
 
 
 class Frame:
@@ -65,9 +67,13 @@ class ConvEncoder(nn.Module):
     def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
         if tuple(x.shape[1:]) != self.shape:
             raise Problem(f"this encoder was made for images of shape {self.shape}, it was given {tuple(x.shape[1:])}")
-        features: Tensor = self.maps(self.frame.pad(x)).flatten(1)  # (B, 16 channels)
+        features = in_parts(self._features, x)  # (B, 16 channels)
         outputs: Tensor = self.dense(beside(features, u, self.given))
         return outputs  # (B, outputs)
+
+    def _features(self, x: Tensor) -> Tensor:
+        features: Tensor = self.maps(self.frame.pad(x))
+        return features.flatten(1)
 
 
 class ConvDecoder(nn.Module):
@@ -88,8 +94,18 @@ class ConvDecoder(nn.Module):
 
     def forward(self, z: Tensor, u: Tensor | None = None) -> Tensor:
         features: Tensor = self.dense(beside(z, u, self.given))
+        return in_parts(self._images, features)  # (N, channels, H, W)
+
+    def _images(self, features: Tensor) -> Tensor:
         images: Tensor = self.maps(features.view(len(features), -1, 4, 4))
-        return self.frame.crop(images)  # (N, channels, H, W)
+        return self.frame.crop(images)
+
+
+def in_parts(layers: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Convolutional layers on a large batch; without gradients on a CPU in parts, each of which stays in its cache."""
+    if torch.is_grad_enabled() or x.device.type != "cpu" or len(x) <= CACHED:
+        return layers(x)
+    return torch.cat([layers(part) for part in x.split(CACHED)])
 
 
 def halvings(shape: tuple[int, ...]) -> int:

@@ -41,8 +41,10 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
     codes = Codes.of(run, n)
     rows = f"{len(codes.split.rows):,} examples of {codes.split.name}"
     ranked = "variance of the mean" if codes.rate is None else "mean KL"
-    against = " The line is p(z): what departs from it is never decoded from a sample of the prior." * (
-        codes.split.has_density
+    against = (
+        "where it departs from the line, p(z), samples of the prior are unlike codes of data"
+        if codes.split.has_density
+        else "look for several modes and for long tails"
     )
     plan: list[Plan] = [
         (
@@ -102,7 +104,7 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
         (
             "aggregate",
             "Aggregate posterior",
-            f"z ~ q(z|x) over {rows}, by dimension.{against}",
+            f"Draws of q(z|x) over {rows}, by dimension: {against}.",
             True,
             lambda: latent.aggregate(run, codes),
         ),

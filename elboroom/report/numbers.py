@@ -35,7 +35,7 @@ def measured(run: Run) -> dict[str, Any]:
             return kept
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return run.evaluate(samples=50, most=2000)
+    return run.evaluate(samples=50, most=1000)  # as many rows as IW-K looks at, so that the two compare
 
 
 def numbers(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Number]]:
@@ -77,6 +77,7 @@ def _card(name: str, number: Number) -> str:
     value = rounded(number.value, number.errors.get("sampling"))
     notes = [number.unit, *(f"± {e:.2g} {n.replace('_', ' ')}" for n, e in number.errors.items())]
     notes += [f"ceiling {number.parts['ceiling']:.2f}"] if "ceiling" in number.parts else []
+    notes += [f"n = {number.settings['n']:,}"] if "n" in number.settings else []
     small = "".join(f"<span>{escape(note)}</span>" for note in notes)
     return f'<div class="number"><h3>{escape(title(name, number))}</h3><p>{value}</p>{small}</div>'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -18,7 +19,7 @@ from elboroom.run import Run, train
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
 EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "activity", "pairs"]
-TINY = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
+TINY: dict[str, Any] = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_a_run_on_images_has_every_figure(grey: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("method", "options"), [("vae", {"given": "label"}), ("beta-tcvae", {"latent": 1})])
 def test_so_has_a_conditional_run_in_colour_and_one_of_one_dimension(
-    method: str, options: dict[str, str], rgb: DataSet, tmp_path: Path
+    method: str, options: dict[str, Any], rgb: DataSet, tmp_path: Path
 ) -> None:
     run = train(method, rgb, tmp_path, **TINY | options)
     assert [e.name for e in plots.gallery(run, n=100) if e.figure is not None] == EVERYTHING
@@ -61,11 +62,12 @@ def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tm
 
 def test_rows_of_a_traversal_come_by_rate_and_say_it(grey: Run) -> None:
     codes = Codes.of(grey, 100)
-    assert codes.rate is not None
-    assert np.allclose(codes.rate, grey.kl_per_dim(), rtol=1e-4)
+    rate = codes.rate
+    assert rate is not None
+    assert np.allclose(rate, grey.kl_per_dim(), rtol=1e-4)
     labels = [text.get_text() for text in plots.traversals(grey, codes).axes[0].texts]
-    ranked = sorted(range(3), key=lambda j: -codes.rate[j])
-    assert labels[:3] == [f"z{j}   KL {codes.rate[j]:.2f}" for j in ranked]
+    ranked = sorted(range(3), key=lambda j: -rate[j])
+    assert labels[:3] == [f"z{j}   KL {rate[j]:.2f}" for j in ranked]
     assert len(labels) == 3 + 10
 
 
