@@ -25,8 +25,8 @@ from elboroom.training import session
 from elboroom.training.batches import batch_of, reseed
 from elboroom.training.checkpoint import Checkpoints, write_json
 from elboroom.training.recorder import read_log
-from elboroom.training.spec import Spec, specify
 from elboroom.training.session import Bar, Own, Silence
+from elboroom.training.spec import Spec, specify
 
 
 class Run:
@@ -265,6 +265,8 @@ def resume(
     checkpoint = Checkpoints(folder / "checkpoints").newest()
     spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
     own = Own(None if data is None else registry.load(data), encoder, decoder)
+    session.data_of(spec, own)
+    session.build(spec, own)
     spec.write(folder)
     session.launch(spec, folder, own, bar)
     return load(folder, data=own.data, encoder=encoder, decoder=decoder)
@@ -284,7 +286,11 @@ def load(
 
 def _rebuilt(folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own) -> Run:
     method = session.build(spec, own)
-    method.model.to(next(iter(state.values())).dtype).load_state_dict(state)
+    try:
+        method.model.to(next(iter(state.values())).dtype).load_state_dict(state)
+    except RuntimeError as error:
+        made = spec.versions.get("elboroom", "?")
+        raise Problem(f"the weights in {folder} are not those of its nets: it was made by elboroom {made}") from error
     return Run(folder, spec, method, step, own)
 
 

@@ -197,6 +197,19 @@ def test_the_loss_is_the_formula_of_what_is_logged(bench: Bench, name: str) -> N
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_controllers_are_updated_once_a_step_with_what_is_logged(bench: Bench, name: str) -> None:
+    method = bench.fresh(name)
+    loop = bench.loop(method)
+    for step in range(3):
+        copies = [[deepcopy(weight) for weight, _ in player.objective.parts] for player in method.players]
+        logged = loop.step(step)
+        for player, before in zip(method.players, copies, strict=True):
+            for copy, (weight, term) in zip(before, player.objective.parts, strict=True):
+                copy.update(step, torch.as_tensor(logged[term.name]))
+                same(copy.state_dict(), weight.state_dict())
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_it_trains_given_a_label(pixels: DataSet, name: str, tmp_path: Path) -> None:
     run = train(name, pixels, tmp_path / "run", **{**FIT, **AT_WORK.get(name, {}), "given": "label", "steps": HALF})
     spec = specify(name, pixels, "array", None, {**FIT, **AT_WORK.get(name, {}), "given": "label", "steps": HALF})
@@ -272,6 +285,23 @@ def test_it_resumes_bit_for_bit_after_an_interruption(
     assert newest(folder).step == 5
     resume(folder, data=bench.data)
     same(newest(folder).state, newest(bench.whole(name).folder).state)
+
+
+@pytest.mark.parametrize("name", ["ae", "vae"])
+def test_the_memory_of_a_watch_is_resumed_too(bench: Bench, name: str, tmp_path: Path) -> None:
+    looks = {"patience": 50, "look_every": 1}
+    whole, folder = bench.train(name, tmp_path / "whole", **looks), tmp_path / "run"
+    with pytest.raises(Killed):
+        bench.train(name, folder, bar=act_at(WHOLE - 1, kill), **looks)
+    resume(folder, data=bench.data)
+    end = newest(whole.folder).state
+    assert math.isfinite(end["memory.0.best"].item())
+    same(newest(folder).state, end)
+    best = [Checkpoints(run / "checkpoints").best() for run in (whole.folder, folder)]
+    assert best[0] is not None
+    assert best[1] is not None
+    assert best[0].step == best[1].step
+    same(best[0].state, best[1].state)
 
 
 @pytest.mark.xfail(strict=True, reason="stop() is asked twice: between the two, 'saved' is said and nothing was saved")

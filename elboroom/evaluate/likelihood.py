@@ -72,13 +72,14 @@ def log_likelihood(split: Split, samples: int = 100) -> Number:
     name = f"iw-{samples}"
     if not split.has_density:
         return _refused(name)
-    value, noise, sizes = [], [], []
+    value, noise, sizes, elbo = [], [], [], []
     size = max(1, min(64, CHUNK // samples))
     chunk = max(1, min(samples, CHUNK // size))
     for batch in split.batches(size):
         done = [log_weights(Draw(split.model, batch, min(chunk, samples - at))) for at in range(0, samples, chunk)]
         log_w = torch.cat(done).double().cpu()  # (K, B)
         value.append(torch.logsumexp(log_w, 0) - math.log(samples))
+        elbo.append(log_w.mean(0))
         w = torch.softmax(log_w, 0)
         sizes.append(1 / w.square().sum(0))
         noise.append((samples * w.var(0)) if samples > 1 else torch.full((log_w.shape[1],), torch.nan))
@@ -86,8 +87,8 @@ def log_likelihood(split: Split, samples: int = 100) -> Number:
     errors = {"sampling": spread}
     if samples > 1:
         errors["importance_noise"] = torch.cat(noise).sum().sqrt().item() / len(split.rows)
-    effective = torch.cat(sizes).mean().item()
-    return Number(bound, "nats", name, split.settings | {"K": samples}, errors, {"effective_samples": effective})
+    parts = {"effective_samples": torch.cat(sizes).mean().item(), "elbo_of_these_rows": torch.cat(elbo).mean().item()}
+    return Number(bound, "nats", name, split.settings | {"K": samples}, errors, parts)
 
 
 @torch.inference_mode()

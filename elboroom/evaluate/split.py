@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -61,8 +61,10 @@ class Split:
         return {"data": self.data.about.name, "split": self.name, "n": len(self.rows), "seed": self.seed}
 
     def few(self, most: int) -> Split:
-        """The same with fewer rows."""
-        return Split.of(self.model, self.data, self.name, self.given, most, self.seed)
+        """The same with no more than `most` of its rows."""
+        if most >= len(self.rows):
+            return self
+        return replace(self, rows=np.sort(np.random.default_rng(0).choice(self.rows, most, replace=False)))
 
     def batches(self, size: int = 256) -> Iterator[Batch]:
         """The rows in order. Noise starts anew, so the same question has the same answer."""

@@ -105,7 +105,7 @@ def in_parts(layers: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Convolutional layers on a large batch; without gradients on a CPU in parts, each of which stays in its cache."""
     if torch.is_grad_enabled() or x.device.type != "cpu" or len(x) <= CACHED:
         return layers(x)
-    return torch.cat([layers(part) for part in x.split(CACHED)])
+    return torch.cat([layers(part) for part in torch.split(x, CACHED)])
 
 
 def halvings(shape: tuple[int, ...]) -> int:

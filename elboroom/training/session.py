@@ -74,9 +74,9 @@ class Own:
 
 def build(spec: Spec, own: Own) -> Method:
     """The method of a spec with its initial weights."""
-    for name in ("encoder", "decoder"):
+    for article, name in (("an", "encoder"), ("a", "decoder")):
         if name in spec.own and getattr(own, name) is None:
-            raise Problem(f"this run was trained with a {name} of your own: hand it in again, as {name}=...")
+            raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
     reseed(spec.fit.seed)
     parts = Parts(spec.about, spec.model, spec.fit.steps, own.encoder, own.decoder)
     return spec.card.build(parts, spec.options)

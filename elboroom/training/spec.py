@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,9 @@ class Spec(BaseModel):
         flags |= {k: v for k, v in self.options.items() if v != self._default(k)}
         flags |= self.model.model_dump(exclude_defaults=True) | self.fit.model_dump(exclude_defaults=True)
         flags["steps"] = self.fit.steps
-        shown = [f"--{k.replace('_', '-')} {v}" for k, v in flags.items() if v not in (None, "") and k != "epochs"]
+        flags["from"] = self.warm
+        told = {k: v for k, v in flags.items() if v not in (None, "") and k != "epochs"}
+        shown = [f"--{k.replace('_', '-')} {shlex.quote(str(v))}" for k, v in told.items()]
         return " ".join(["elbo train", self.method, *shown])
 
     def _default(self, name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Ratios against named references, both sides measured in one run on a machine that does nothing else."""

@@ -1,0 +1,143 @@
+"""What the README shows: train, load, verbs, own modules, the scikit-learn estimator."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from torch import Tensor, nn
+
+import elboroom
+
+SMALL: dict[str, Any] = {"steps": 6, "batch_size": 16, "latent": 3, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def images() -> np.ndarray:
+    return (np.random.default_rng(0).random((120, 16, 16)) * 255).astype(np.uint8)
+
+
+def test_the_verbs(images: np.ndarray, tmp_path: Path) -> None:
+    run = elboroom.train("beta-vae", images, tmp_path / "run", beta=4, **SMALL)
+    x = images[:5]
+    assert run.encode(x).shape == (5, 3)
+    assert run.decode(run.encode(x)).shape == (5, 1, 16, 16)
+    assert np.allclose(run.reconstruct(x), run.decode(run.encode(x)), atol=1e-6)
+    assert run.sample(7).shape == (7, 1, 16, 16)
+    assert np.array_equal(run.sample(7, seed=1), run.sample(7, seed=1))
+    assert run.traverse(x[:1], points=4).shape == (3, 4, 1, 16, 16)
+    assert run.interpolate(x[:2], x[2:4], points=6).shape == (2, 6, 1, 16, 16)
+    assert np.allclose(run.interpolate(x[:1], x[1:2])[0, -1], run.reconstruct(x[1:2])[0], atol=1e-5)
+    assert len(run.kl_per_dim()) == 3
+    elbo, bound = run.elbo(), run.log_likelihood(samples=50)
+    assert elbo.estimator == "elbo"
+    assert bound.estimator == "iw-50"
+    again = elboroom.load(tmp_path / "run", data=images)
+    assert np.array_equal(again.encode(x), run.encode(x))
+    assert again.elbo() == elbo
+    copied = pickle.loads(pickle.dumps(run))
+    assert np.array_equal(copied.encode(x), run.encode(x))
+
+
+def test_wrong_arrays_are_refused(images: np.ndarray, tmp_path: Path) -> None:
+    run = elboroom.train("vae", images, tmp_path / "run", **SMALL)
+    with pytest.raises(elboroom.Problem, match=r"\(n, 1, 16, 16\)"):
+        run.encode(np.zeros((3, 8, 8)))
+    with pytest.raises(elboroom.Problem, match="NaN"):
+        run.encode(np.full((3, 16, 16), np.nan))
+    with pytest.raises(elboroom.Problem, match=r"\(n, 3\)"):
+        run.decode(np.zeros((3, 4)))
+    with pytest.raises(elboroom.Problem, match="did you mean 'batch-size'"):
+        elboroom.train("vae", images, tmp_path / "other", batchsize=3)
+
+
+def test_a_conditional_run_asks_for_labels(images: np.ndarray, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=images, y=np.arange(120) % 4)
+    run = elboroom.train("vae", tmp_path / "x.npz", tmp_path / "run", given="label", **SMALL)
+    assert run.sample(9).shape == (9, 1, 16, 16)
+    u = np.eye(4, dtype=np.float32)[[0, 1, 2]]
+    assert run.encode(images[:3], u).shape == (3, 3)
+    with pytest.raises(elboroom.Problem, match=r"given label: hand in u of shape \(3, 4\)"):
+        run.encode(images[:3])
+
+
+class Own(nn.Module):
+    """An encoder of one's own."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(inputs, outputs)
+
+    def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
+        out: Tensor = self.layer(x.flatten(1))
+        return out
+
+
+class OwnDecoder(Own):
+    def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
+        return self.layer(x).view(-1, 1, 16, 16)  # type: ignore[no-any-return]
+
+
+def test_own_modules_are_asked_for_again(images: np.ndarray, tmp_path: Path) -> None:
+    mine = {"encoder": Own(256, 6), "decoder": OwnDecoder(3, 256)}
+    run = elboroom.train("vae", images, tmp_path / "run", **mine, **SMALL)  # type: ignore[arg-type]
+    assert run.spec.own == ["data", "encoder", "decoder"]
+    with pytest.raises(elboroom.Problem, match="an encoder of your own"):
+        elboroom.load(tmp_path / "run")
+    again = elboroom.load(tmp_path / "run", encoder=Own(256, 6), decoder=OwnDecoder(3, 256))
+    assert np.array_equal(again.encode(images), run.encode(images))
+    with pytest.raises(elboroom.Problem, match="array of your own"):
+        again.elbo()
+    with pytest.raises(elboroom.Problem, match="array of your own"):
+        elboroom.resume(tmp_path / "run", 3, **mine)  # type: ignore[arg-type]
+    more = elboroom.resume(tmp_path / "run", 3, data=images, **mine)  # type: ignore[arg-type]
+    assert more.step == 9
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"])
+def test_every_likelihood_on_colour_images(likelihood: str, tmp_path: Path) -> None:
+    images = (np.random.default_rng(0).random((60, 20, 28, 3)) * 255).astype(np.uint8)
+    run = elboroom.train("vae", images, tmp_path / "run", likelihood=likelihood, **SMALL)
+    assert run.sample(2).shape == (2, 3, 20, 28)
+    measured = run.evaluate(samples=3)
+    assert ("bits_per_dim" in measured) == (likelihood in ("bernoulli", "logistic"))
+
+
+def test_early_stopping_keeps_the_best(images: np.ndarray, tmp_path: Path) -> None:
+    options = {**SMALL, "steps": 400, "lr": 3e-3}
+    run = elboroom.train("vae", images, tmp_path / "run", patience=2, look_every=5, **options)
+    ended = int(max((tmp_path / "run" / "checkpoints").glob("step-*.json")).stem[5:])
+    assert ended < 400, "noise cannot be learned for long"
+    assert run.step < ended
+    assert run.spec.data["splits"].keys() == {"train", "test", "valid"}
+
+
+def test_threads_and_global_noise_are_left_alone(images: np.ndarray, tmp_path: Path) -> None:
+    run = elboroom.train("vae", images, tmp_path / "run", **SMALL)
+    first = run.elbo()
+    torch.manual_seed(123)
+    assert run.elbo() == first
+
+
+def test_scikit_learn_s_own_checks() -> None:
+    checked = check_estimator(elboroom.VAE(steps=5), on_skip=None)
+    assert sum(result["status"] == "passed" for result in checked) >= 40
+
+
+def test_the_estimator_in_a_pipeline() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    model = elboroom.VAE("beta-vae", beta=4, steps=10)
+    assert clone(model).get_params()["beta"] == 4
+    assert model.set_params(beta=2, latent=3).fit(X).transform(X).shape == (50, 3)
+    assert model.inverse_transform(model.transform(X)).shape == (50, 6)
+    assert make_pipeline(StandardScaler(), clone(model)).fit_transform(X).shape == (50, 3)
+    with pytest.raises(elboroom.Problem, match="no option --bta"):
+        elboroom.VAE("beta-vae", bta=4).fit(X)
