@@ -7,6 +7,8 @@ the methods named after it), `--check` leaves with 1 if what is on disk is not w
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 import tempfile
 import typing
@@ -31,6 +33,7 @@ from elboroom.run import train
 from elboroom.training.fit import Fit
 
 FOLDER = Path(__file__).parent / "methods"
+README = FOLDER.parents[1] / "README.md"
 STEPS, IMAGES, SIDE = 400, 4096, 32
 CURVE = f"""From a run of {STEPS} steps on {IMAGES:,} images of dSprites, {SIDE} by {SIDE} pixels, with the net `mlp-300`: it
 shows how the terms move, not what the method can reach. Weights that move are drawn in orange."""
@@ -78,7 +81,32 @@ def contents() -> str:
 def pages() -> dict[Path, str]:
     """Every page by its path."""
     found = {FOLDER / f"{name}.md": page(card) for name, card in cards().items()}
-    return {FOLDER / "README.md": contents()} | found
+    return {README: readme(), FOLDER / "README.md": contents()} | found
+
+
+def readme() -> str:
+    """The README with its tables of methods and of measured ratios."""
+    rows = [
+        (f"[{c.name}](docs/methods/{c.name}.md)", f"`{_cell(c.formula)}`", _cell(c.paper)) for c in cards().values()
+    ]
+    tables = {"methods": _table(("method", "loss", "paper"), rows), "bench": _bench()}
+    text = README.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        block = f"<!-- {name} -->\n{table}\n<!-- /{name} -->"
+        text = re.sub(f"<!-- {name} -->.*<!-- /{name} -->", lambda _, block=block: block, text, flags=re.DOTALL)
+    return text
+
+
+def _bench() -> str:
+    """What `make bench` measured last."""
+    kept = README.parent / "benchmarks" / "latest.json"
+    measured = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    rows = []
+    for name, m in measured.items():
+        ratio = "" if m["ratio"] is None else f"{m['ratio']:.3g}"
+        share = "" if m["fraction_of_sgemm"] is None else f"{m['fraction_of_sgemm']:.0%}"
+        rows.append((name, f"{m['value']:,.4g} {m['unit']}", m["reference"] or "", ratio, share))
+    return _table(("measurement", "value", "reference", "ratio", "of sgemm speed"), rows)
 
 
 def curve(card: Card, images: NDArray[np.uint8]) -> str:

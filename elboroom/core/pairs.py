@@ -33,7 +33,7 @@ def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
         raise Problem(
             f"KL(q || p) needs densities, and a {q.__name__} posterior against a {p.__name__} prior has none: "
-            "choose --posterior gaussian, or a method without kl such as ae"
+            "choose --posterior gaussian, or a method without kl"
         )
 
 

@@ -31,11 +31,11 @@ def _mean(values: Tensor) -> tuple[float, float]:
 @torch.inference_mode()
 def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     """ELBO, distortion and rate with their standard errors over the examples, and the rate of each dimension."""
-    nll, rate, per_dim, error, discrete = [], [], [], [], False
+    nll, rate, per_dim, error, levels = [], [], [], [], None
     for batch in split.batches(max(1, min(256, CHUNK // samples))):
         draw = Draw(split.model, batch, samples)
         nll.append(draw.nll.mean(0).double().cpu())
-        discrete = getattr(draw.px, "discrete", False)
+        levels = getattr(draw.px, "levels", None)
         error.append((draw.px.mean - batch.x).square().mean(0).flatten(1).sum(1).double().cpu())
         if split.has_density:
             kl = draw.rate.double().cpu()
@@ -57,7 +57,7 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     if per_dim:
         dims = torch.cat(per_dim).mean(0).tolist()
         found["rate_per_dim"] = Number(sum(dims), "nats", "KL per dimension", settings, parts={"dims": dims})
-    if discrete and split.data.about.levels:
+    if levels == split.data.about.levels:
         bits = -found["elbo"].value / math.log(2) / math.prod(split.data.about.shape)  # type: ignore[operator]
         found["bits_per_dim"] = Number(bits, "bits per pixel and channel", "elbo", settings)
     return found

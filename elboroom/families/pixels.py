@@ -18,7 +18,7 @@ class Pixels(Distribution):
     """A distribution whose event is an image (C, H, W) or a vector (D,), its coordinates independent given z."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
-    discrete = False  # whether log_prob is a probability, so that bits per dimension mean something
+    levels: int | None = None  # of data whose probability log_prob is, so that bits per dimension mean something
 
     def __init__(self, centre: Tensor, event: int) -> None:
         self.event = event
@@ -35,7 +35,7 @@ class Pixels(Distribution):
 class Bernoulli(Pixels):
     """Bernoulli(sigmoid(logits)), straight from logits. Grey targets are taken as probabilities."""
 
-    discrete = True
+    levels = 2
 
     def __init__(self, logits: Tensor, event: int) -> None:
         self.logits = logits
@@ -74,7 +74,7 @@ class Normal(Pixels):
 class DiscretisedLogistic(Pixels):
     """A logistic density integrated over each of 256 grey levels; the ends take the tails. x = level / 255."""
 
-    discrete = True
+    levels = 256
 
     def __init__(self, mean: Tensor, log_scale: Tensor, event: int) -> None:
         self.loc, self.log_scale = mean, log_scale

@@ -26,7 +26,7 @@ from elboroom.families.point import PointPosterior
 class Choices(BaseModel):
     """The options of the model that every method has."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     latent: int = Field(10, ge=1, description="latent dimensions")
     net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}")
@@ -72,14 +72,15 @@ class Parts:
         """Steps for an amount that is a fraction of the run (up to 1) or a number of steps (above)."""
         return round(amount * self.steps) if amount <= 1 else round(amount)
 
-    def vae(self, posterior: str = "gaussian") -> LatentModel:
-        """A model with this posterior, unless the user chose another."""
+    def vae(self, posterior: str = "gaussian", prior: Literal["given", "fixed"] = "given") -> LatentModel:
+        """A model with this posterior, unless the user chose another; a method that reads no prior asks for a fixed one."""
         latent, given = self.choices.latent, self.given
         kind = posterior if self.choices.posterior == "auto" else self.choices.posterior
         make, outputs = {"gaussian": (GaussianPosterior, 2 * latent), "point": (PointPosterior, latent)}[kind]
         encoder = self.encoder or nets.encoder(self.net, self.about.shape, outputs, given, self.choices.init)
-        prior = ConditionalNormal(latent, given) if given else StandardNormal(latent)
-        return LatentModel(make(encoder), prior, self.likelihood())
+        conditional = given and prior == "given"
+        p = ConditionalNormal(latent, given) if conditional else StandardNormal(latent)
+        return LatentModel(make(encoder), p, self.likelihood())
 
     @property
     def net(self) -> str:

@@ -33,8 +33,9 @@ def critic_nll(critic: nn.Module) -> Term:
     """1/2 CE(z, 0) + 1/2 CE(permuted z', 1), z' from a second batch; both detached, so nothing reaches the encoder."""
 
     def value(draw: Draw) -> Tensor:
+        codes = draw.z[0].detach()  # the Draw is shared: its z must keep the graph that other terms need
         with torch.no_grad():
-            codes, product = draw.z[0].detach(), permuted(draw.other.z[0])
+            product = permuted(draw.other.z[0])
         logits: Tensor = critic(torch.cat([codes, product]))
         truth = torch.arange(2, device=logits.device).repeat_interleave(len(codes))
         return F.cross_entropy(logits, truth)

@@ -36,6 +36,6 @@ def iw_bound(samples: int) -> Term:
             require_density(family, "the importance-weighted bound")
 
     def value(draw: Draw) -> Tensor:
-        return math.log(samples) - torch.logsumexp(log_weights(draw), 0)
+        return math.log(samples) - torch.logsumexp(log_weights(draw)[:samples], 0)
 
     return Term("iw_bound", value, samples=samples, check=check)

@@ -14,7 +14,7 @@ from elboroom.data.dataset import DataSet
 
 def reseed(*key: int) -> None:
     """Starts torch's noise at a place that depends on the key alone."""
-    torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
+    torch.manual_seed(int(np.random.SeedSequence((len(key), *key)).generate_state(1, np.uint64)[0] >> 1))
 
 
 class Batches:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Fit(BaseModel):
     """How long, how fast, on what."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     steps: int = Field(20_000, ge=1, description="optimiser steps")
     epochs: float = Field(0, ge=0, description="passes over the training data; if given, it sets the steps")

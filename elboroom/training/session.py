@@ -166,7 +166,8 @@ def _run(
             recorder.add(step, loop.step(step))
             step += 1
             ended = [w.look(method, step) for w in method.watches if step % w.every == 0]
-            due = step % fit.checkpoint_every == 0 or step == spec.until or any(ended) or stop()
+            asked = stop()
+            due = step % fit.checkpoint_every == 0 or step == spec.until or any(ended) or asked
             if due or step % fit.log_every == 0 or ended:
                 show(step, recorder.flush())  # looks for NaN before anything is written
             else:
@@ -177,7 +178,7 @@ def _run(
                 save()
             if any(ended):
                 break
-            if stop() and step < spec.until:
+            if asked and step < spec.until:
                 raise Stopped(f"stopped at step {step:,}, saved; go on with: elbo resume {folder}")
     except Diverged as problem:
         kept = checkpoints.newest() if checkpoints is not None else None

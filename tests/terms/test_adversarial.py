@@ -149,18 +149,7 @@ def test_the_critic_leaves_the_model_alone(pixels: DataSet) -> None:
     assert all(p.grad is not None for p in method.owned["critic"])
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        "model first",
-        pytest.param(
-            "critic first",
-            marks=pytest.mark.xfail(
-                strict=True, reason="critic_nll asks the lazy draw.z under no_grad, so the model's z has no graph"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("order", ["model first", "critic first"])
 def test_a_step_after_the_critics_backward_is_the_same_step(pixels: DataSet, order: str) -> None:
     """Fault 2: the critic's backward, the critic not updated, changes nothing for the model, whoever reads z first."""
     ends = []

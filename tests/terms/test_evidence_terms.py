@@ -211,7 +211,6 @@ def test_far_out_weights_do_not_underflow(ppca: Any) -> None:
     assert torch.isfinite(iw_bound(5)(known.draw(known.x + 100.0, samples=5))).all()
 
 
-@pytest.mark.xfail(strict=True, reason="iw_bound(K) subtracts log K but reads all the samples of the Draw")
 def test_the_bound_reads_its_own_k_beside_a_term_with_more(ppca: Any) -> None:
     known = ppca()
     loss = (0.5 * iw_bound(2) + 0.5 * iw_bound(8))(known.draw(known.x, samples=8))
