@@ -12,20 +12,23 @@ if TYPE_CHECKING:
     from elboroom.run import load as load
     from elboroom.run import resume as resume
     from elboroom.run import train as train
+    from elboroom.terms.penalties import register as penalty
 
 _ROOMS = {
-    "train": "elboroom.run",
-    "resume": "elboroom.run",
-    "load": "elboroom.run",
-    "Run": "elboroom.run",
-    "VAE": "elboroom.estimator",
-    "Problem": "elboroom.core.problem",
+    "train": ("elboroom.run", "train"),
+    "resume": ("elboroom.run", "resume"),
+    "load": ("elboroom.run", "load"),
+    "Run": ("elboroom.run", "Run"),
+    "VAE": ("elboroom.estimator", "VAE"),
+    "Problem": ("elboroom.core.problem", "Problem"),
+    "penalty": ("elboroom.terms.penalties", "register"),
 }
-__all__ = ["VAE", "Problem", "Run", "load", "resume", "train"]
+__all__ = ["VAE", "Problem", "Run", "load", "penalty", "resume", "train"]
 
 
 def __getattr__(name: str) -> Any:
     """Loads what is asked for when it is asked for: `elbo --help` should not wait for torch."""
     if name in _ROOMS:
-        return getattr(import_module(_ROOMS[name]), name)
+        room, thing = _ROOMS[name]
+        return getattr(import_module(room), thing)
     raise AttributeError(f"module 'elboroom' has no attribute '{name}'")

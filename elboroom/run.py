@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
+from torch.distributions import MultivariateNormal
 
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.method import Method
@@ -20,6 +21,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
+from elboroom.families.gaussian import NoPrior
 from elboroom.latent import paths
 from elboroom.training import session
 from elboroom.training.batches import batch_of, reseed
@@ -104,14 +106,17 @@ class Run:
         )
 
     def sample(self, n: int = 25, seed: int = 0, u: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Means of p(x|z) for z from the prior; given labels are taken from the data where u is left out."""
+        """Means of p(x|z) for z from the prior; given labels are taken from the data where u is left out.
+
+        A model without a prior is sampled from the Gaussian fitted to its codes.
+        """
         if n < 1:
             raise Problem(f"at least one sample is needed, not {n}")
         given = self._u(u, n) if u is not None or not self.given else self.examples(n, "train", seed).u
         n = n if given is None else len(given)
         reseed(seed)
-        p = self.model.prior(Batch(torch.empty(n), given))
-        z: Tensor = p.sample(() if p.mean.dim() > 1 else (n,))
+        p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.prior(Batch(torch.empty(n), given))
+        z: Tensor = p.sample(torch.Size(() if p.mean.dim() > 1 else (n,)))
         return self.decode(z.detach().numpy(), given)
 
     def traverse(
@@ -143,6 +148,13 @@ class Run:
         given = None if left.u is None else left.u.repeat_interleave(points, 0)
         return self.decode(grid.flatten(0, 1).numpy(), given).reshape(*grid.shape[:2], *self.spec.about.shape)
 
+    @cached_property
+    def fitted(self) -> MultivariateNormal:
+        """The Gaussian of the codes of at most 10,000 training examples, for models that have no prior."""
+        codes = self.split("train").codes[0].double()
+        spread = torch.cov(codes.T).reshape(codes.shape[1], -1) + 1e-6 * torch.eye(codes.shape[1])
+        return MultivariateNormal(codes.mean(0).float(), spread.float())
+
     def split(self, split: str | None = None, most: int | None = 10_000) -> Split:
         """The model beside the rows that it is measured on."""
         return Split.of(self.model, self.data, self.rows(split)[0], self.given, most)
@@ -166,10 +178,8 @@ class Run:
     def order(self) -> list[int]:
         """Dimensions by mean rate, highest first; by variance of the codes where there is no rate."""
         split = self.split(most=2000)
-        if split.has_density:
-            score = likelihood.evidence(split)["rate_per_dim"].parts["dims"]
-        else:
-            score = split.codes[0].var(0).tolist()
+        rates = likelihood.evidence(split).get("rate_per_dim")
+        score = rates.parts["dims"] if rates else split.codes[0].var(0).tolist()
         return sorted(range(len(score)), key=lambda j: -score[j])
 
     def evaluate(self, split: str | None = None, samples: int = 100, most: int = 10_000) -> dict[str, Any]:

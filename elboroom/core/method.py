@@ -43,6 +43,11 @@ def once(step: int) -> Iterable[int]:
     return (0,)
 
 
+def times(n: int) -> Callable[[int], Iterable[int]]:
+    """n turns a step."""
+    return lambda step: range(n)
+
+
 class Player:
     """Who descends what, how often in a step, on which batch.
 
@@ -146,7 +151,7 @@ class Method(nn.Module):
             for key, value in state.items():
                 parts = key.split("/")
                 if parts[0] == "optimiser" and parts[1] == name:
-                    memory.setdefault(int(parts[2]), {})[parts[3]] = value
+                    memory.setdefault(int(parts[2]), {})[parts[3]] = value.clone()
             optimiser.load_state_dict({"state": memory, "param_groups": optimiser.state_dict()["param_groups"]})
 
 

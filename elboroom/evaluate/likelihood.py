@@ -94,9 +94,10 @@ def log_likelihood(split: Split, samples: int = 100) -> Number:
 @torch.inference_mode()
 def mutual_information(split: Split) -> Number:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
-    if not split.has_density:
-        return _refused("split")
-    loc, logvar = (t.double() for t in split.codes if t is not None)
+    loc, logvar = split.codes
+    if logvar is None:
+        return Number(None, "nats", "split", reason="q(z|x) is no diagonal Gaussian")
+    loc, logvar = loc.double(), logvar.double()
     torch.manual_seed(split.seed)
     z = loc + (0.5 * logvar).exp() * torch.randn_like(loc)
     precision = (-logvar).exp()

@@ -75,11 +75,11 @@ class Split:
 
     @cached_property
     def codes(self) -> tuple[Tensor, Tensor | None]:
-        """Means and log-variances of q(z|x) for all rows, (n, J) each; no log-variance where q has no density."""
+        """Means and log-variances of q(z|x) for all rows, (n, J) each; no log-variance where q is no Gaussian."""
         loc, logvar = [], []
         with torch.inference_mode():
             for batch in self.batches():
                 q = self.model.posterior(batch)
-                loc.append(q.loc.float().cpu())
-                logvar += [q.logvar.float().cpu()] if self.has_density else []
+                loc.append(q.mean.float().cpu())
+                logvar += [q.logvar.float().cpu()] if hasattr(q, "logvar") else []
         return torch.cat(loc), torch.cat(logvar) if logvar else None

@@ -99,6 +99,10 @@ class StandardNormal(nn.Module):
         return Gaussian(self.zero, self.zero)
 
 
+class NoPrior(StandardNormal):
+    """Stands where a method has no prior: nothing was matched to it, so to sample is to fit a density to the codes."""
+
+
 class ConditionalNormal(nn.Module):
     """p(z|u) = N(mu(u), sigma^2(u)), linear in a one-hot u; starts as N(0, I)."""
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict, Field
-from torch import nn
+from torch import Tensor, nn
 
 from elboroom import nets
 from elboroom.core.draw import LatentModel
 from elboroom.core.problem import Problem, unknown
-from elboroom.data.dataset import About
-from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, StandardNormal
+from elboroom.data.dataset import About, DataSet
+from elboroom.families.flow import FlowPosterior
+from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, NoPrior, StandardNormal
+from elboroom.families.implicit import ImplicitPosterior
 from elboroom.families.pixels import (
     BernoulliLikelihood,
     GaussianLikelihood,
@@ -21,6 +26,10 @@ from elboroom.families.pixels import (
     PixelLikelihood,
 )
 from elboroom.families.point import PointPosterior
+from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
+from elboroom.nets.joint import JointCritic
+
+FEATURES = 64  # of x, for flows, generators and critics
 
 
 class Choices(BaseModel):
@@ -30,8 +39,14 @@ class Choices(BaseModel):
 
     latent: int = Field(10, ge=1, description="latent dimensions")
     net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}")
-    posterior: Literal["auto", "gaussian", "point"] = Field("auto", description="q(z|x); auto is the method's own")
-    prior: Literal["normal"] = Field("normal", description="p(z); with --given its mean and variance depend on u")
+    posterior: Literal["auto", "gaussian", "point", "iaf", "implicit"] = Field(
+        "auto", description="q(z|x); auto is the method's own"
+    )
+    prior: Literal["normal", "anisotropic", "student", "clustered", "sparse"] = Field(
+        "normal", description="p(z); with --given the mean and variance of normal depend on u"
+    )
+    flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf")
+    sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
     likelihood: Literal["auto", "bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"] = Field(
         "auto", description="p(x|z); auto is bernoulli for images, gaussian for vectors"
     )
@@ -52,6 +67,7 @@ class Parts:
     about: About
     choices: Choices = field(default_factory=Choices)
     steps: int = 20_000
+    data: DataSet | None = None  # for what is read off the data at the start
     encoder: nn.Module | None = None  # the user's own, if handed in
     decoder: nn.Module | None = None
 
@@ -72,15 +88,50 @@ class Parts:
         """Steps for an amount that is a fraction of the run (up to 1) or a number of steps (above)."""
         return round(amount * self.steps) if amount <= 1 else round(amount)
 
-    def vae(self, posterior: str = "gaussian", prior: Literal["given", "fixed"] = "given") -> LatentModel:
-        """A model with this posterior, unless the user chose another; a method that reads no prior asks for a fixed one."""
-        latent, given = self.choices.latent, self.given
+    def vae(self, posterior: str = "gaussian", prior: bool = True) -> LatentModel:
+        """A model with this posterior, unless the user chose another; a method that has no prior says so."""
         kind = posterior if self.choices.posterior == "auto" else self.choices.posterior
-        make, outputs = {"gaussian": (GaussianPosterior, 2 * latent), "point": (PointPosterior, latent)}[kind]
-        encoder = self.encoder or nets.encoder(self.net, self.about.shape, outputs, given, self.choices.init)
-        conditional = given and prior == "given"
-        p = ConditionalNormal(latent, given) if conditional else StandardNormal(latent)
-        return LatentModel(make(encoder), p, self.likelihood())
+        return LatentModel(
+            self.posterior(kind), self.prior() if prior else NoPrior(self.choices.latent), self.likelihood()
+        )
+
+    def posterior(self, kind: str) -> nn.Module:
+        """q(z|x,u) on an encoder."""
+        latent, steps = self.choices.latent, self.choices.flow_steps
+        outputs, make = {
+            "gaussian": (2 * latent, GaussianPosterior),
+            "point": (latent, PointPosterior),
+            "iaf": (2 * latent + FEATURES, lambda net: FlowPosterior(net, latent, FEATURES, steps, 8 * latent)),
+            "implicit": (FEATURES, lambda net: ImplicitPosterior(net, FEATURES, 2 * latent, latent)),
+        }[kind]
+        net = self.encoder or nets.encoder(self.net, self.about.shape, outputs, self.given, self.choices.init)
+        return make(net)
+
+    def prior(self) -> nn.Module:
+        """p(z|u)."""
+        latent, kind = self.choices.latent, self.choices.prior
+        if self.given:
+            if kind != "normal":
+                raise Problem(f"--prior {kind} does not depend on labels: leave --given out, or use --prior normal")
+            return ConditionalNormal(latent, self.given)
+        makes: dict[str, Callable[[], nn.Module]] = {
+            "normal": lambda: StandardNormal(latent),
+            "anisotropic": lambda: AnisotropicNormal(self.spectrum()),
+            "student": lambda: StudentPrior(self.spectrum()),
+            "clustered": lambda: ClusteredPrior(latent),
+            "sparse": lambda: SparsePrior(latent, self.choices.sparse_share),
+        }
+        return makes[kind]()
+
+    def spectrum(self, most: int = 2000) -> Tensor:
+        """The leading variances of the data's principal axes; ones where the data is not at hand (a checkpoint has them)."""
+        if self.data is None:
+            return torch.ones(self.choices.latent)
+        rows = self.data.splits["train"]
+        few = self.data.x(np.sort(np.random.default_rng(0).choice(rows, min(most, len(rows)), replace=False)))
+        flat = few.flatten(1).double()
+        found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.choices.latent] / len(flat)
+        return torch.nn.functional.pad(found, (0, self.choices.latent - len(found)), value=1e-3).clamp_min(1e-3).float()
 
     @property
     def net(self) -> str:
@@ -115,6 +166,11 @@ class Parts:
             return GaussianLikelihood(net, event, self.choices.sigma, learned=kind == "gaussian-learned")
         return make(net, event)
 
-    def critic(self, outputs: int) -> nn.Module:
+    def critic(self, outputs: int = 1, width: int = 1000, depth: int = 6) -> nn.Module:
         """A critic of codes."""
-        return nets.critic(self.choices.latent, outputs)
+        return nets.critic(self.choices.latent, outputs, width, depth)
+
+    def joint_critic(self) -> nn.Module:
+        """A critic of pairs (x, z)."""
+        features = nets.encoder(self.net, self.about.shape, FEATURES, self.given, self.choices.init)
+        return JointCritic(features, FEATURES, self.choices.latent)

@@ -57,12 +57,9 @@ class _Halved(Function):
     """The convolution: images (B, C, 2h, 2w) and kernels (O, C, 4, 4) -> maps (B, O, h, w)."""
 
     @staticmethod
-    def forward(x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
-        return F.conv2d(channels_last(x), channels_last(kernel), bias, stride=2, padding=1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[:2])
+    def forward(ctx: Any, x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, kernel)
+        return F.conv2d(channels_last(x), kernel, bias, stride=2, padding=1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -79,14 +76,11 @@ class _Doubled(Function):
     """The transposed convolution: maps (B, O, h, w) and kernels (O, C, 4, 4) -> images (B, C, 2h, 2w)."""
 
     @staticmethod
-    def forward(y: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, y: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(y, kernel)
         if kernel.shape[1] > FEW or y.device.type != "cpu":
-            return F.conv_transpose2d(channels_last(y), channels_last(kernel), bias, stride=2, padding=1)
+            return F.conv_transpose2d(channels_last(y), kernel, bias, stride=2, padding=1)
         return interleaved(y, kernel, bias)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -103,18 +97,15 @@ class _Kernel(Function):
     """The gradient of the kernels: images (B, C, 2h, 2w) and maps (B, O, h, w) -> kernels (O, C, 4, 4)."""
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
         like = x.new_empty(y.shape[1], x.shape[1], 4, 4)
         grads = torch.ops.aten.convolution_backward(
-            channels_last(y), channels_last(x), channels_last(like), None,
+            channels_last(y), channels_last(x), like, None,
             (2, 2), (1, 1), (1, 1), False, (0, 0), 1, (False, True, False),
         )  # fmt: skip
         kernel: Tensor = grads[1]
         return kernel.contiguous()  # as the weights are, so that optimisers can fuse
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -135,7 +126,7 @@ def interleaved(y: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
     inputs, channels = kernel.shape[:2]
     taps = kernel.view(inputs, channels, 2, 2, 2, 2).flip(2, 4)  # (O, C, tap, phase, tap, phase)
     pairs = taps.permute(3, 5, 1, 0, 2, 4).reshape(4 * channels, inputs, 2, 2)
-    phases = F.conv2d(channels_last(y), channels_last(pairs), None if bias is None else bias.repeat(4), padding=1)
+    phases = F.conv2d(channels_last(y), pairs, None if bias is None else bias.repeat(4), padding=1)
     batch, _, height, width = phases.shape  # (B, 4C, h+1, w+1)
     phases = phases.permute(0, 2, 3, 1).reshape(batch, height, width, 2, 2, channels)
     images = phases.permute(0, 1, 3, 2, 4, 5).reshape(batch, 2 * height, 2 * width, channels)

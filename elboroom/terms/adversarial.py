@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -9,6 +11,7 @@ from torch import Tensor, nn
 from elboroom.core import ranks
 from elboroom.core.draw import Draw
 from elboroom.core.objective import Term
+from elboroom.divergences.variational import FDivergence, bound
 
 
 def permuted(z: Tensor) -> Tensor:
@@ -39,5 +42,78 @@ def critic_nll(critic: nn.Module) -> Term:
         logits: Tensor = critic(torch.cat([codes, product]))
         truth = torch.arange(2, device=logits.device).repeat_interleave(len(codes))
         return F.cross_entropy(logits, truth)
+
+    return Term("critic", value, modules=(critic,))
+
+
+def fool(critic: nn.Module) -> Term:
+    """-log D(z), z ~ q(z): what an encoder descends to pass its codes off as draws of the prior (non-saturating)."""
+    return Term("fool", lambda draw: F.softplus(-critic(draw.z[0]).squeeze(-1)), modules=(critic,))
+
+
+def prior_critic(critic: nn.Module) -> Term:
+    """-log D(z) - log (1 - D(z')), z ~ p, z' ~ q(z) detached: 2 log 2 where the two agree."""
+
+    def value(draw: Draw) -> Tensor:
+        codes = draw.z[0].detach()
+        real = critic(prior_draws(draw, codes)).squeeze(-1)
+        return F.softplus(-real) + F.softplus(critic(codes).squeeze(-1))
+
+    return Term("critic", value, modules=(critic,))
+
+
+def prior_draws(draw: Draw, like: Tensor) -> Tensor:
+    """One draw of the prior for each row, without gradient, (B, J)."""
+    sample: Tensor = draw.p.sample(() if draw.p.mean.dim() > 1 else like.shape[:1])
+    return sample.detach()
+
+
+def _contrast(draw: Draw, adaptive: bool) -> Any:
+    """r(z|x): the moments of the current q(z|x), or nothing."""
+    return draw.keep("contrast", draw.q.moments) if adaptive else None
+
+
+def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
+    """E_q T(x, z), which is KL(q(z|x) || p(z)) at the critic's optimum; with r: E_q [T + log r(z|x) - log p(z)]."""
+
+    def value(draw: Draw) -> Tensor:
+        z, r = draw.z[0], _contrast(draw, adaptive)
+        if r is None:
+            return critic(draw.batch.x, z, draw.batch.u)  # type: ignore[no-any-return]
+        ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
+        return ratio + r.log_prob(z) - draw.p.log_prob(z)  # type: ignore[no-any-return]
+
+    return Term("kl_critic", value, modules=(critic,))
+
+
+def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
+    """-log s(T(x, z)) - log (1 - s(T(x, z'))), z ~ q(z|x) detached, z' ~ p(z), or ~ r(z|x)."""
+
+    def value(draw: Draw) -> Tensor:
+        x, u, z, r = draw.batch.x, draw.batch.u, draw.z[0].detach(), _contrast(draw, adaptive)
+        if r is None:
+            other = prior_draws(draw, z)
+        else:
+            z, other = (z - r.loc) / r.stddev, torch.randn_like(z)
+        return F.softplus(-critic(x, z, u)) + F.softplus(critic(x, other, u))
+
+    return Term("critic", value, modules=(critic,))
+
+
+def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
+    """E_q(z) T - E_p f*(T), a lower bound of D_f(q(z) || p(z)), T the critic's output mapped into the domain of f*."""
+
+    def value(draw: Draw) -> Tensor:
+        return bound(f, critic(draw.z[0]), critic(prior_draws(draw, draw.z[0])))
+
+    return Term(f"D_{f.name}", value, modules=(critic,))
+
+
+def f_critic(critic: nn.Module, f: FDivergence) -> Term:
+    """-(E_q T - E_p f*(T)), codes detached: what the critic descends."""
+
+    def value(draw: Draw) -> Tensor:
+        z = draw.z[0].detach()
+        return -bound(f, critic(z), critic(prior_draws(draw, z)))
 
     return Term("critic", value, modules=(critic,))

@@ -34,12 +34,12 @@ class Batches:
         """The batch of a step."""
         epoch, place = divmod(step, self.per_epoch)
         if self._epoch[0] != epoch:
-            self._epoch = epoch, np.random.default_rng([self.seed, epoch]).permutation(self.rows)
+            self._epoch = epoch, np.random.default_rng([self.seed, 0, epoch]).permutation(self.rows)
         return self._batch(self._epoch[1][place * self.size : (place + 1) * self.size], step)
 
     def fresh(self, step: int, player: int, turn: int) -> Batch:
         """Another batch for one turn of one player."""
-        rng = np.random.default_rng([self.seed, step, player, turn])
+        rng = np.random.default_rng([self.seed, 1, step, player, turn])
         return self._batch(self.rows[rng.choice(len(self.rows), self.size, replace=False, shuffle=False)], step)
 
     def _batch(self, rows: NDArray[np.int64], step: int) -> Batch:

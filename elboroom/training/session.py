@@ -72,13 +72,13 @@ class Own:
         return [name for name in ("data", "encoder", "decoder") if getattr(self, name) is not None]
 
 
-def build(spec: Spec, own: Own) -> Method:
+def build(spec: Spec, own: Own, data: DataSet | None = None) -> Method:
     """The method of a spec with its initial weights."""
     for article, name in (("an", "encoder"), ("a", "decoder")):
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
     reseed(spec.fit.seed)
-    parts = Parts(spec.about, spec.model, spec.fit.steps, own.encoder, own.decoder)
+    parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder)
     return spec.card.build(parts, spec.options)
 
 
@@ -121,7 +121,7 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
     first = ranks.rank() == 0
     torch.set_num_threads(spec.fit.threads)
     data = data_of(spec, own)
-    method = build(spec, own)
+    method = build(spec, own, data)
     if spec.fit.patience:
         every = spec.fit.look_every or max(1, spec.fit.steps // 20)
         method.watch(Plateau(data, spec.model.given_names, spec.fit.patience, every))

@@ -1,0 +1,79 @@
+"""Intervals of scores: the spread over evaluation samples, by the rule that fits the estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import stats
+
+from elboroom.evaluate.disentanglement.score import Score
+from elboroom.evaluate.disentanglement.source import Rows
+
+LEVEL = 0.95
+NORMAL = float(stats.norm.ppf((1 + LEVEL) / 2))  # 1.96
+
+Again = Callable[[Rows, int], Score]  # the same metric on other rows, with a seed
+
+
+class Spread(Protocol):
+    """A rule that gives the interval of a score on arrays."""
+
+    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]: ...
+
+
+def span(how: str, low: float, high: float, n: int, **more: float) -> dict[str, Any]:
+    """An interval with the rule that made it and the number of repeats or points behind it."""
+    return {"how": how, "over": "evaluation sample", "level": LEVEL, "low": low, "high": high, "n": n, **more}
+
+
+def repeated(values: Sequence[float]) -> dict[str, Any]:
+    """The t-interval of the mean over independent evaluation draws."""
+    n, mean, sd = len(values), float(np.mean(values)), float(np.std(values, ddof=1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * sd / math.sqrt(n)
+    return span("t over evaluation draws", mean - half, mean + half, n, mean=mean, sd=sd)
+
+
+@dataclass(frozen=True)
+class Wilson:
+    """Of an accuracy on `test` evaluation points."""
+
+    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+        p, n = float(score.value or 0), int(score.settings["test"])
+        scale = 1 + NORMAL**2 / n
+        centre = (p + NORMAL**2 / (2 * n)) / scale
+        half = NORMAL * math.sqrt(p * (1 - p) / n + (NORMAL / (2 * n)) ** 2) / scale
+        return span("Wilson", centre - half, centre + half, n)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Percentiles over resamples of rows with replacement: for scores of the regression kind."""
+
+    repeats: int = 200
+
+    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+        rng = np.random.default_rng([seed, 2])
+        found = [again(rows.take(rng.integers(len(rows), size=len(rows))), seed).value for _ in range(self.repeats)]
+        values = [value for value in found if value is not None]
+        low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return span("percentile bootstrap", float(low), float(high), len(values))
+
+
+@dataclass(frozen=True)
+class HalfSamples:
+    """value +- t sd over half-samples without replacement: repeated rows would raise mutual information."""
+
+    repeats: int = 200
+
+    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+        rng = np.random.default_rng([seed, 3])
+        halves = (rng.permutation(len(rows))[: len(rows) // 2] for _ in range(self.repeats))
+        found = [again(rows.take(half), seed).value for half in halves]
+        values = [value for value in found if value is not None]
+        sd, value = float(np.std(values, ddof=1)), float(score.value or 0)
+        wide = NORMAL if len(values) >= 100 else float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
+        return span("half-samples", value - wide * sd, value + wide * sd, len(values), sd=sd)

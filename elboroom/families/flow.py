@@ -1,0 +1,103 @@
+"""Flow posteriors: a Gaussian pushed through autoregressive steps, fast to sample."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, Transform, constraints
+from zuko.flows.autoregressive import MaskedAutoregressiveTransform
+from zuko.lazy import LazyComposedTransform
+
+from elboroom.core.draw import Batch
+from elboroom.families.gaussian import Gaussian
+
+
+class Gate(Transform):
+    """z -> s z + (1 - s) m with s = sigmoid(raw + 1.5): the numerically stable step of IAF."""
+
+    domain = constraints.real
+    codomain = constraints.real
+    bijective = True
+    sign = +1
+
+    def __init__(self, m: Tensor, raw: Tensor) -> None:
+        super().__init__()
+        self.m, self.log_s = m, nn.functional.logsigmoid(raw + 1.5)
+        self.s = self.log_s.exp()
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.s * x + (1 - self.s) * self.m
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - (1 - self.s) * self.m) / self.s
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.log_s.expand(x.shape)
+
+
+class Flowed(Distribution):
+    """The law of t(e), e ~ base. Samples carry their density; that of a foreign z takes the slow inverse."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    has_rsample = True
+
+    def __init__(self, base: Gaussian, transform: Any) -> None:
+        self.base, self.transform = base, transform
+        self._kept: tuple[Tensor, Tensor] | None = None
+        super().__init__(base.batch_shape, base.event_shape, validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        """The image of the base's mean, which stands for the mean that has no closed form."""
+        image: Tensor = self.transform(self.base.mean)
+        return image
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        e = self.base.rsample(sample_shape)
+        z, log_det = self.transform.call_and_ladj(e)
+        self._kept = z, self.base.log_prob(e) - log_det
+        return self._kept[0]
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        if self._kept is not None and self._kept[0] is z:
+            return self._kept[1]
+        e, log_det = self.transform.inv.call_and_ladj(z)
+        log_prob: Tensor = self.base.log_prob(e) + log_det
+        return log_prob
+
+
+class FlowPosterior(nn.Module):
+    """q(z|x): z_0 ~ N(mu, sigma^2), then `steps` autoregressive steps conditioned on the features h(x).
+
+    The net emits (mu, log sigma^2, h). The order of the dimensions is reversed from one step to the next.
+    """
+
+    family = Flowed
+
+    def __init__(self, net: nn.Module, latent: int, context: int, steps: int, width: int) -> None:
+        super().__init__()
+        self.net, self.sizes = net, [latent, latent, context]
+        forwards = torch.arange(latent)
+        self.flow = LazyComposedTransform(
+            *(
+                MaskedAutoregressiveTransform(
+                    latent,
+                    context,
+                    order=forwards if i % 2 == 0 else forwards.flip(0),
+                    univariate=Gate,
+                    shapes=((), ()),
+                    hidden_features=(width, width),
+                )
+                for i in range(steps)
+            )
+        )
+
+    def forward(self, batch: Batch) -> Flowed:
+        loc, logvar, context = self.net(batch.x, batch.u).split(self.sizes, dim=-1)
+        return Flowed(Gaussian(loc, logvar), self.flow(context))

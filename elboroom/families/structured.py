@@ -1,0 +1,149 @@
+"""Priors with a structure: anisotropic, clustered, sparse. Their KL with a Gaussian posterior is sampled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, StudentT
+
+from elboroom.core.draw import Batch
+from elboroom.families.gaussian import LOG_2PI, Gaussian
+
+
+class AnisotropicNormal(nn.Module):
+    """p(z) = N(0, diag(s^2)), s^2 from the data's leading variances scaled to mean one, fixed or learned."""
+
+    family = Gaussian
+    logvar: Tensor
+
+    def __init__(self, variances: Tensor, learned: bool = False) -> None:
+        super().__init__()
+        logvar = torch.log(variances / variances.mean())
+        self.register_buffer("zero", torch.zeros_like(logvar), persistent=False)
+        if learned:
+            self.logvar = nn.Parameter(logvar)
+        else:
+            self.register_buffer("logvar", logvar)
+
+    def forward(self, batch: Batch) -> Gaussian:
+        return Gaussian(self.zero, self.logvar)  # type: ignore[arg-type]
+
+
+class HeavyTailed(Distribution):
+    """A Student-t for each dimension."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, scale: Tensor, df: float = 9.0) -> None:
+        self.t = StudentT(torch.full_like(scale, df), torch.zeros_like(scale), scale, validate_args=False)
+        super().__init__(torch.Size(), scale.shape, validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        mean: Tensor = self.t.mean
+        return mean
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        log_prob: Tensor = self.t.log_prob(z)  # type: ignore[no-untyped-call]
+        return log_prob.sum(-1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        sample: Tensor = self.t.sample(sample_shape)
+        return sample
+
+
+class StudentPrior(AnisotropicNormal):
+    """p(z) = prod_j t_9(z_j / s_j) / s_j, the anisotropic prior with heavy tails."""
+
+    family = HeavyTailed  # type: ignore[assignment]
+
+    def forward(self, batch: Batch) -> HeavyTailed:  # type: ignore[override]
+        return HeavyTailed(torch.exp(0.5 * self.logvar))
+
+
+class Clusters(Distribution):
+    """An equal mixture of Gaussians with one variance."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, centres: Tensor, variance: float) -> None:
+        self.centres, self.var = centres, variance  # (K, J)
+        super().__init__(torch.Size(), centres.shape[1:], validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.centres.mean(0)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        squared = (z.unsqueeze(-2) - self.centres).square().sum(-1)  # (..., K)
+        constant = math.log(len(self.centres)) + 0.5 * self.centres.shape[1] * (LOG_2PI + math.log(self.var))
+        return torch.logsumexp(-0.5 * squared / self.var, -1) - constant
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        chosen = torch.randint(len(self.centres), tuple(sample_shape), device=self.centres.device)
+        centre = self.centres[chosen]
+        return centre + math.sqrt(self.var) * torch.randn_like(centre)
+
+
+class ClusteredPrior(nn.Module):
+    """p(z) = 1/K sum_k N(z; c_k, variance I), c_k = +-1 on the first two axes: four clusters."""
+
+    family = Clusters
+    centres: Tensor
+
+    def __init__(self, latent: int, variance: float = 0.03) -> None:
+        super().__init__()
+        centres = torch.zeros(4, latent)
+        for k, (axis, sign) in enumerate(((0, 1), (0, -1), (1, 1), (1, -1))):
+            centres[k, axis % latent] = sign
+        self.register_buffer("centres", centres, persistent=False)
+        self.variance = variance
+
+    def forward(self, batch: Batch) -> Clusters:
+        return Clusters(self.centres, self.variance)
+
+
+class Spikes(Distribution):
+    """prod_j (1 - g) N(z_j; 0, 1) + g N(z_j; 0, spike^2)."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, zero: Tensor, share: float, spike: float) -> None:
+        self.zero, self.share, self.spike = zero, share, spike
+        super().__init__(torch.Size(), zero.shape, validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.zero
+
+    def log_prob_per_dim(self, z: Tensor) -> Tensor:
+        slab = -0.5 * (z.square() + LOG_2PI)
+        if self.share == 0:
+            return slab
+        spike = -0.5 * ((z / self.spike).square() + LOG_2PI) - math.log(self.spike)
+        return torch.logaddexp(math.log1p(-self.share) + slab, math.log(self.share) + spike)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        return self.log_prob_per_dim(z).sum(-1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        z = torch.randn((*sample_shape, *self.zero.shape), dtype=self.zero.dtype, device=self.zero.device)
+        return torch.where(torch.rand_like(z) < self.share, self.spike * z, z)
+
+
+class SparsePrior(nn.Module):
+    """p(z) = prod_j (1 - share) N(0, 1) + share N(0, spike^2): most dimensions near zero for any one example."""
+
+    family = Spikes
+    zero: Tensor
+
+    def __init__(self, latent: int, share: float = 0.8, spike: float = 0.05) -> None:
+        super().__init__()
+        self.register_buffer("zero", torch.zeros(latent), persistent=False)
+        self.share, self.spike = share, spike
+
+    def forward(self, batch: Batch) -> Spikes:
+        return Spikes(self.zero, self.share, self.spike)

@@ -1,0 +1,63 @@
+"""The figure of an atlas: a panel for each map, coloured by a true coordinate or a label."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from elboroom.core.problem import unknown
+from elboroom.evaluate.manifold import Atlas
+from elboroom.plots.style import FIRST, MUTED, SEVERAL, small_multiples, styled
+
+RAMP = "viridis"
+RHO = "\N{GREEK SMALL LETTER RHO}"
+
+
+@styled
+def manifold(atlas: Atlas, colour: str | None = None) -> Figure:
+    """Each map as a scatter of its two widest axes; trustworthiness T and, by true coordinates, Spearman's rho beside it.
+
+    colour: the name of a true coordinate; by default labels where there are any, else the first coordinate.
+    """
+    if colour is not None and colour not in atlas.truth:
+        raise unknown("true coordinate", colour, atlas.truth)
+    name = colour or (None if atlas.labels is not None else next(iter(atlas.truth), None))
+    figure, axes = small_multiples(len(atlas.maps), 4, height=2.05)
+    order = np.random.default_rng(0).permutation(atlas.settings["rows"])  # no class is drawn over all others
+    for ax, found in zip(axes, atlas.maps, strict=True):
+        wide = np.sort(np.argsort(-found.points.var(0))[:2])
+        xy = found.points[order][:, wide] if len(wide) == 2 else _beside(found.points[order, 0])
+        if name is not None:
+            ax.scatter(xy[:, 0], xy[:, 1], s=4, c=atlas.truth[name][order], cmap=RAMP, linewidths=0, rasterized=True)
+        else:
+            tints = FIRST if atlas.labels is None else [SEVERAL[k % len(SEVERAL)] for k in atlas.labels[order]]
+            ax.scatter(xy[:, 0], xy[:, 1], s=4, c=tints, linewidths=0, rasterized=True)
+        ax.set_title(found.name)
+        said = [f"T {found.trustworthiness.value:.3f}"]
+        said += [f"{RHO} {key} {rho.value:.2f}" for key, rho in found.spearman.items()]
+        ax.set_xlabel("   ".join(said), fontsize=7, color=MUTED)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_box_aspect(1)
+    if name is not None:
+        values = atlas.truth[name]
+        shade = ScalarMappable(Normalize(float(values.min()), float(values.max())), RAMP)
+        bar = figure.colorbar(shade, ax=axes, shrink=0.5, aspect=30, pad=0.015)
+        bar.set_label(name)
+        bar.outline.set_visible(False)
+    elif atlas.labels is not None and atlas.labels.max() < len(SEVERAL):
+        dots = [
+            Line2D([], [], color=SEVERAL[k], marker="o", linestyle="", markersize=4, label=str(k))
+            for k in range(int(atlas.labels.max()) + 1)
+        ]
+        figure.legend(handles=dots, loc="outside right upper")
+    return figure
+
+
+def _beside(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A map of one axis with a height drawn at random, so that its points do not hide one another, (n, 2)."""
+    return np.column_stack([values, np.random.default_rng(1).uniform(-1, 1, len(values))])

@@ -1,0 +1,45 @@
+"""Penalties by name, for the general form nll + kl + lam1 R1(q(z|x)) + lam2 R2(q(z)). Users add their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor
+
+from elboroom.core.draw import Draw
+from elboroom.core.objective import Term
+from elboroom.core.problem import Problem, unknown
+from elboroom.terms.evidence import kl
+from elboroom.terms.moments import diagonal, off_diagonal
+from elboroom.terms.transport import inclusive_kl, mmd
+
+Of = Literal["example", "aggregate"]
+
+_PENALTIES: dict[tuple[Of, str], Callable[[], Term]] = {
+    ("example", "kl"): kl,
+    ("aggregate", "mmd"): lambda: mmd("rbf"),
+    ("aggregate", "mmd-imq"): lambda: mmd("imq"),
+    ("aggregate", "inclusive-kl"): inclusive_kl,
+    ("aggregate", "decorrelated"): lambda: off_diagonal("samples"),
+    ("aggregate", "unit-variance"): lambda: diagonal("samples"),
+}
+
+
+def penalty(name: str, of: Of) -> Term:
+    """A registered penalty: of each q(z|x), (B,) or (B, D), or of the aggregate, ()."""
+    if (of, name) not in _PENALTIES:
+        names = [known for kind, known in _PENALTIES if kind == of]
+        problem = unknown(f"penalty of the {of}", name, names)
+        raise Problem(f"{problem}; one of your own is registered by importing the module that defines it")
+    return _PENALTIES[of, name]()
+
+
+def register(name: str, of: Of = "aggregate") -> Callable[[Callable[[Draw], Tensor]], Callable[[Draw], Tensor]]:
+    """Registers f(Draw) -> nats as a penalty of each example, (B,) or (B, D), or of the aggregate, ()."""
+
+    def keep(f: Callable[[Draw], Tensor]) -> Callable[[Draw], Tensor]:
+        _PENALTIES[of, name] = lambda: Term(name, f, couples=of == "aggregate")
+        return f
+
+    return keep

@@ -1,0 +1,86 @@
+"""Terms that hold the aggregate posterior to the prior without a critic: MMD and KL over the batch; and transport costs."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from elboroom.core import ranks
+from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.objective import Term
+from elboroom.core.pairs import require_density
+from elboroom.core.problem import Problem
+from elboroom.divergences.kernels import imq_scales, mmd2_u, mmd2_v, rbf
+from elboroom.terms.adversarial import prior_draws
+from elboroom.terms.evidence import nll
+
+Kernel = Literal["rbf", "imq"]
+
+
+def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
+    """k(x_i, y_j) of a kernel sized for a standard normal prior: RBF with h^2 = J / 2, IMQ over seven scales of 2 J."""
+    size = x.shape[-1]
+    return rbf(x, y, math.sqrt(size / 2)) if kernel == "rbf" else imq_scales(x, y, 2.0 * size)
+
+
+def mmd(kernel: Kernel, unbiased: bool = False) -> Term:
+    """MMD^2 of q(z) and the prior over the global batch; a U-statistic within where unbiased, and then at times negative."""
+
+    def value(draw: Draw) -> Tensor:
+        codes, prior = ranks.gather(draw.z[0]), ranks.gather(prior_draws(draw, draw.z[0]))
+        matrices = (kernel_matrix(kernel, a, b) for a, b in ((codes, codes), (prior, prior), (codes, prior)))
+        return (mmd2_u if unbiased else mmd2_v)(*matrices)
+
+    return Term("mmd", value, couples=True)
+
+
+def mmd_per_dim() -> Term:
+    """MMD^2 of each dimension of q(z) and the prior, summed; IMQ with C = 2 {.1, .2, .5, 1, 2, 5}."""
+
+    def value(draw: Draw) -> Tensor:
+        codes, prior = ranks.gather(draw.z[0]), ranks.gather(prior_draws(draw, draw.z[0]))
+        a, b = (t.T.unsqueeze(-1) for t in (codes, prior))  # (D, B, 1)
+        matrices = (imq_scales(x, y, 2.0, (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)) for x, y in ((a, a), (b, b), (a, b)))
+        return mmd2_v(*matrices).sum()
+
+    return Term("mmd", value, couples=True)
+
+
+def inclusive_kl() -> Term:
+    """KL(p || q(z)) = E_p [log p(z) - log 1/B sum_b q(z|x_b)], q(z) over the global batch."""
+
+    def value(draw: Draw) -> Tensor:
+        q = draw.q.gathered()
+        z = prior_draws(draw, draw.z[0])  # (B, J)
+        log_q = q.log_prob_per_dim(z.unsqueeze(1)).sum(-1)  # (B, M)
+        return draw.p.log_prob(z) - torch.logsumexp(log_q, 1) + math.log(log_q.shape[1])  # type: ignore[no-any-return]
+
+    def check(model: LatentModel) -> None:
+        if not hasattr(model.families[0], "gathered"):
+            raise Problem("KL(p || q(z)) needs a Gaussian posterior: use --posterior gaussian or another divergence")
+
+    return Term("kl_inclusive", value, check=check, couples=True)
+
+
+def cost(kind: Literal["squared", "nll"]) -> Term:
+    """c(x, g(z)): squared error summed over pixels (no 1/2), or -log p(x|z)."""
+    if kind == "nll":
+        return nll()
+
+    def value(draw: Draw) -> Tensor:
+        error: Tensor = (draw.px.mean - draw.batch.x).square()
+        return error.flatten(2).sum(-1).mean(0)
+
+    return Term("cost", value)
+
+
+def own_spread() -> Term:
+    """KL(N(mu, sigma^2) || N(mu, I)) = 1/2 sum_j (sigma_j^2 - log sigma_j^2 - 1): keeps a Gaussian encoder stochastic."""
+
+    def value(draw: Draw) -> Tensor:
+        return 0.5 * (draw.q.variance - draw.q.logvar - 1)  # type: ignore[no-any-return]
+
+    return Term("spread", value, check=lambda model: require_density(model.families[0], "--spread"))
