@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -185,10 +186,17 @@ class Run:
     def evaluate(self, split: str | None = None, samples: int = 100, most: int = 10_000) -> dict[str, Any]:
         """Every measure, kept in metrics.json with estimator and settings."""
         found = likelihood.evaluate(self.split(split, most), samples)
-        content = {"run": {"method": self.spec.method, "step": self.step, "seed": self.spec.fit.seed}}
-        content |= {name: number.to_json() for name, number in found.items()}
+        content = self.measured | {name: number.to_json() for name, number in found.items()}
         write_json(self.folder / "metrics.json", content)
         return content
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What metrics.json holds of this checkpoint, under the heading of the run."""
+        head = {"run": {"method": self.spec.method, "step": self.step, "seed": self.spec.fit.seed}}
+        path = self.folder / "metrics.json"
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        return kept if kept.get("run") == head["run"] else head
 
     def _batch(self, x: ArrayLike, u: ArrayLike | None) -> Batch:
         """Examples of the model's shape; (n, H, W) and (n, H, W, C) are taken too, and bytes are scaled to [0, 1]."""

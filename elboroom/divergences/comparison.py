@@ -34,8 +34,8 @@ class Comparison:
     settings: dict[str, Any]
     divergences: dict[str, Estimate] = field(default_factory=dict)
     wasserstein: float | None = None  # of numbers only
-    a: Tensor = field(default_factory=lambda: torch.empty(0, 1), repr=False)  # (n, d), as tested
-    b: Tensor = field(default_factory=lambda: torch.empty(0, 1), repr=False)  # (m, d)
+    a: Tensor = field(default_factory=lambda: torch.empty(0, 1), repr=False, compare=False)  # (n, d), as tested
+    b: Tensor = field(default_factory=lambda: torch.empty(0, 1), repr=False, compare=False)  # (m, d)
 
     def witness(self, at: Tensor) -> Tensor:
         """The witness function at points (q, d): positive where A is denser, (q,)."""
@@ -62,12 +62,13 @@ class Comparison:
 def compare(
     a: ArrayLike | Tensor, b: ArrayLike | Tensor, *, kernel: str = "rbf", bandwidth: float | None = None,
     permutations: int = 1000, most: int = 2000, level: float = 0.05, divergences: Sequence[str] = (), seed: int = 0,
-    names: tuple[str, str] = ("A", "B"),
+    how: Training | None = None, names: tuple[str, str] = ("A", "B"),
 ) -> Comparison:  # fmt: skip
     """Whether two samples come from one distribution.
 
     kernel: rbf or imq; bandwidth: its distance, by default the median of the pooled sample. Of more than `most` rows
-    that many are drawn for the test. divergences: names of f-divergences to bound from below as well (slower).
+    that many are drawn for the test. divergences: names of f-divergences to bound from below as well (slower),
+    with critics trained as `how` says.
     """
     x, y = pair(a, b, names)
     at_least(most, 5, "the number of rows to test")
@@ -79,7 +80,7 @@ def compare(
     few_x, few_y = thinned(x, most, noise), thinned(y, most, noise)
     chosen = Kernel.of(kernel, few_x, few_y, bandwidth)
     test, found = mmd.two_sample(few_x, few_y, chosen, permutations, seed)
-    estimates = {name: estimate(x, y, name, Training(seed=seed), names) for name in divergences}
+    estimates = {name: estimate(x, y, name, how or Training(seed=seed), names) for name in divergences}
     settings = {"kernel": kernel, "bandwidth": chosen.scale, "permutations": permutations, "rows": [len(x), len(y)],
                 "tested_rows": [len(few_x), len(few_y)], "dimensions": x.shape[1], "level": level, "seed": seed}  # fmt: skip
     return Comparison(

@@ -44,7 +44,7 @@ class Kernel:
         return KERNELS[self.name](x, y, self.scale)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Permuted:
     """A statistic beside its values under permutations of the labels."""
 

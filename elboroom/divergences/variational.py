@@ -89,7 +89,7 @@ _TABLE = (
         optimum=lambda r: 2 * (r - 1),
         output=lambda v: v,
         dual=lambda v: v.square() / 4 + v,
-        limits=lambda n: (-2, 2 * math.sqrt(n)),
+        limits=lambda n: (-2, 2 * math.sqrt(n + 1) - 2),
     ),
     FDivergence(
         "neyman", "Neyman chi^2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -80,7 +81,7 @@ COMPARATORS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Roll:
     """The Swiss roll: points in space and where they lie on the unrolled sheet."""
 
@@ -96,7 +97,7 @@ class Roll:
         return Roll((x - x.mean(0)) / x.std(), np.column_stack([length, clean[:, 1]]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Map:
     """One row of the table: a map of the points with its properties and measures."""
 
@@ -120,13 +121,14 @@ class Map:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Atlas:
     """Several maps of the same points, with what colours them."""
 
     maps: list[Map]
     truth: dict[str, Floats]  # true coordinates, each (n,)
-    labels: NDArray[np.int64] | None = None  # (n,)
+    labels: NDArray[np.int64] | None = None  # (n,), places in `classes`
+    classes: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def swiss_roll(
     roll = Roll.of(n, noise, seed)
     truth = {"length": roll.sheet[:, 0], "height": roll.sheet[:, 1]}
     found = atlas(roll.x, codes, truth=truth, neighbours=neighbours, most=n, seed=seed, comparators=comparators)
-    return Atlas(found.maps, found.truth, None, {"data": "Swiss roll", "noise": noise, **found.settings})
+    return Atlas(found.maps, found.truth, settings={"data": "Swiss roll", "noise": noise, **found.settings})
 
 
 def atlas(
@@ -159,7 +161,7 @@ def atlas(
     n = len(values)
     coded = {name: _coded(name, code, values) for name, code in (codes or {}).items()}
     columns = {name: _column(name, column, n).astype(np.float64) for name, column in (truth or {}).items()}
-    kinds = None if labels is None else np.unique(_column("labels", labels, n), return_inverse=True)[1]
+    classes, kinds = np.unique(_column("labels", np.zeros(n) if labels is None else labels, n), return_inverse=True)
     chosen = np.sort(np.random.default_rng(seed).permutation(n)[:most])
     if not 1 <= neighbours < len(chosen) / 2:
         raise Problem(f"neighbours are at least 1 and fewer than half of the {len(chosen)} rows, not {neighbours}")
@@ -169,15 +171,15 @@ def atlas(
     columns = {name: column[chosen] for name, column in columns.items()}
     maps = []
     for way in comparators:
-        try:
-            points = np.asarray(way.embed(values, neighbours, seed), np.float64)
-        except (ValueError, np.linalg.LinAlgError, ArithmeticError) as error:
-            raise Problem(f"{way.name} cannot map these rows: {str(error).splitlines()[0].rstrip('.')}") from error
-        maps.append(_map(way.name, points, values, columns, neighbours, way.convex, way.matrix, way.parametric))
+        points = _embedded(way, values, neighbours, seed)
+        maps.append(_map(way, points, values, columns, neighbours))
     for name, code in coded.items():
-        maps.append(_map(name, code[chosen], values, columns, neighbours, False, "", True))
+        model = Comparator(name, lambda x, k, seed: x, False, "", parametric=True)
+        maps.append(_map(model, code[chosen], values, columns, neighbours))
     settings = {"rows": len(chosen), "of": n, "dimensions": values.shape[1], "neighbours": neighbours, "seed": seed}
-    return Atlas(maps, columns, None if kinds is None else kinds[chosen], settings)
+    if labels is None:
+        return Atlas(maps, columns, settings=settings)
+    return Atlas(maps, columns, kinds[chosen], tuple(map(str, classes)), settings)
 
 
 def _coded(name: str, code: ArrayLike | Embedder, x: Floats) -> Floats:
@@ -196,10 +198,18 @@ def _column(name: str, values: ArrayLike, n: int) -> NDArray[Any]:
     return column
 
 
-def _map(
-    name: str, points: Floats, x: Floats, truth: Mapping[str, Floats], neighbours: int,
-    convex: bool, matrix: str, parametric: bool,
-) -> Map:  # fmt: skip
+def _embedded(way: Comparator, x: Floats, neighbours: int, seed: int) -> Floats:
+    """The map of rows by a comparator, (n, 2)."""
+    with warnings.catch_warnings():
+        # pieces of the graph of neighbours are joined by Isomap and set apart by eigenmaps, as the picture shows
+        warnings.filterwarnings("ignore", message="The number of connected|Graph is not fully|Changing the sparsity")
+        try:
+            return np.asarray(way.embed(x, neighbours, seed), np.float64)
+        except (ValueError, np.linalg.LinAlgError, ArithmeticError) as error:
+            raise Problem(f"{way.name} cannot map these rows: {str(error).splitlines()[0].rstrip('.')}") from error
+
+
+def _map(way: Comparator, points: Floats, x: Floats, truth: Mapping[str, Floats], neighbours: int) -> Map:
     settings = {"rows": len(x), "neighbours": neighbours, "dimensions": points.shape[1]}
     trust = float(trustworthiness(x, points, n_neighbors=neighbours))
     found = {}
@@ -208,7 +218,8 @@ def _map(
         best = max(range(len(axes)), key=lambda j: abs(axes[j]))
         parts = {"axes": axes, "best": best}
         found[coordinate] = Number(abs(axes[best]), "", "largest |Spearman| of an axis", {"rows": len(x)}, parts=parts)
-    return Map(name, points, convex, matrix, parametric, Number(trust, "", "trustworthiness", settings), found)
+    measured = Number(trust, "", "trustworthiness", settings)
+    return Map(way.name, points, way.convex, way.matrix, way.parametric, measured, found)
 
 
 def _spearman(a: Floats, b: Floats) -> float:

@@ -30,6 +30,8 @@ class Halve(nn.Conv2d):
         super().__init__(inputs, outputs, 4, stride=2, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
+        if torch.is_autocast_enabled(x.device.type):  # casts the plain layer only
+            return super().forward(channels_last(x))
         return _apply(_Halved, x, self.weight, self.bias)
 
 
@@ -40,6 +42,8 @@ class Double(nn.ConvTranspose2d):
         super().__init__(inputs, outputs, 4, stride=2, padding=1)
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        if torch.is_autocast_enabled(x.device.type):  # casts the plain layer only
+            return super().forward(channels_last(x))
         return _apply(_Doubled, x, self.weight, self.bias)
 
 

@@ -39,8 +39,9 @@ class Codes:
             draw = Draw(split.model, batch)
             mean.append(draw.q.mean)
             z.append(draw.z[0])
-            if split.has_density:
+            if hasattr(draw.q, "logvar"):
                 stddev.append(draw.q.stddev)
+            if split.has_density:
                 rate += [draw.rate.double()] if draw.rate.dim() == 2 else []
         parts = [torch.cat(part).cpu().numpy() if part else None for part in (stddev, rate)]
         per_dim = None if parts[1] is None else parts[1].mean(0)

@@ -26,7 +26,7 @@ def manifold(atlas: Atlas, colour: str | None = None) -> Figure:
     if colour is not None and colour not in atlas.truth:
         raise unknown("true coordinate", colour, atlas.truth)
     name = colour or (None if atlas.labels is not None else next(iter(atlas.truth), None))
-    figure, axes = small_multiples(len(atlas.maps), 4, height=2.05)
+    figure, axes = small_multiples(len(atlas.maps), 5, height=1.85)
     order = np.random.default_rng(0).permutation(atlas.settings["rows"])  # no class is drawn over all others
     for ax, found in zip(axes, atlas.maps, strict=True):
         wide = np.sort(np.argsort(-found.points.var(0))[:2])
@@ -38,8 +38,9 @@ def manifold(atlas: Atlas, colour: str | None = None) -> Figure:
             ax.scatter(xy[:, 0], xy[:, 1], s=4, c=tints, linewidths=0, rasterized=True)
         ax.set_title(found.name)
         said = [f"T {found.trustworthiness.value:.3f}"]
-        said += [f"{RHO} {key} {rho.value:.2f}" for key, rho in found.spearman.items()]
-        ax.set_xlabel("   ".join(said), fontsize=7, color=MUTED)
+        if found.spearman:
+            said.append(f"{RHO} " + ", ".join(f"{key} {rho.value:.2f}" for key, rho in found.spearman.items()))
+        ax.set_xlabel("\n".join(said), fontsize=6.5, color=MUTED)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.set_box_aspect(1)
@@ -49,10 +50,10 @@ def manifold(atlas: Atlas, colour: str | None = None) -> Figure:
         bar = figure.colorbar(shade, ax=axes, shrink=0.5, aspect=30, pad=0.015)
         bar.set_label(name)
         bar.outline.set_visible(False)
-    elif atlas.labels is not None and atlas.labels.max() < len(SEVERAL):
+    elif atlas.labels is not None and len(atlas.classes) <= len(SEVERAL):
         dots = [
-            Line2D([], [], color=SEVERAL[k], marker="o", linestyle="", markersize=4, label=str(k))
-            for k in range(int(atlas.labels.max()) + 1)
+            Line2D([], [], color=SEVERAL[k], marker="o", linestyle="", markersize=4, label=name)
+            for k, name in enumerate(atlas.classes)
         ]
         figure.legend(handles=dots, loc="outside right upper")
     return figure

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -57,3 +61,23 @@ def test_the_layout_of_the_input_does_not_matter(kind: type[Halve | Double]) -> 
     for view in views:
         torch.testing.assert_close(layer(view), layer(x))
     torch.testing.assert_close(layer(x[:1].expand(2, -1, -1, -1))[1:], layer(x[:1]))
+
+
+MIXED = """
+import torch
+from elboroom.nets.halving import Double, Halve
+for layer in (Halve(3, 2), Double(3, 2)):
+    x = torch.randn(2, 3, 8, 8, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y.float(), layer(x), atol=0.05, rtol=0.05)
+    grads = torch.autograd.grad(y.float().square().sum(), (x, *layer.parameters()))
+    assert all(bool(grad.abs().sum() > 0) for grad in grads)
+"""
+
+
+def test_mixed_precision() -> None:
+    # in a process of its own: some virtual machines announce tile instructions that they do not have
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    subprocess.run([sys.executable, "-c", MIXED], env=environment, check=True)

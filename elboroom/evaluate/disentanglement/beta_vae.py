@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -99,5 +98,3 @@ def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Sco
     if rescale and chance < 1:
         value = (value - chance) / (1 - chance)
     return Score(value, "beta-vae", mode, parts, {"n": protocol.train + protocol.test, **sizes})
-
-

@@ -15,6 +15,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.ensemble._gb import _update_terminal_regions
 from sklearn.tree import DecisionTreeRegressor
 
+from elboroom.evaluate.disentanglement.growth import Close, Ordered
+
 RAND_R_MAX = 2147483647  # the bound of the one number that a tree draws, for the order in which it looks at features
 
 
@@ -35,13 +37,16 @@ class _Drawn(np.random.RandomState):
 
 
 class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
-    """GradientBoostingClassifier on several threads.
+    """GradientBoostingClassifier on features that are sorted once, and on several threads.
 
     The trees of a stage, one for each class, depend on the scores before the stage alone: each thread grows some of
-    them. What a tree draws is drawn for it in the order of the classes, so that the number of threads changes nothing.
+    them. What a tree draws is drawn for it in the order of the classes, so that the number of threads changes nothing. A tree
+    in which two splits are equally good up to rounding is left to scikit-learn, whose order of sums then decides.
     """
 
     pool: Executor | None = None
+    ordered: Ordered
+    fallbacks: int = 0  # trees that were left to scikit-learn
 
     @contextmanager
     def on(self, threads: int) -> Iterator[Boosting]:
@@ -52,6 +57,7 @@ class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
                 yield self
             finally:
                 self.pool = None
+                self.__dict__.pop("ordered", None)
 
     def _fit_stage(
         self,
@@ -65,21 +71,25 @@ class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
         X_csc: Any = None,
         X_csr: Any = None,
     ) -> NDArray[np.float64]:
-        if self.pool is None or self.n_trees_per_iteration_ == 1:
-            stage = super()._fit_stage
-            return stage(i, X, y, raw_predictions, sample_weight, sample_mask, random_state, X_csc, X_csr)  # type: ignore[no-any-return]
-        gradient = -self._loss.gradient(y_true=y, raw_prediction=raw_predictions, sample_weight=None)  # (n, C)
+        gradient = -self._loss.gradient(y_true=y, raw_prediction=raw_predictions, sample_weight=None)
+        gradient = gradient.reshape(len(X), -1).T.copy()  # (C, n), or (1, n) of two classes
+        if i == 0:
+            self.ordered, self.fallbacks = Ordered(X, self.max_depth), 0
 
         def grow(k: int, draw: int) -> DecisionTreeRegressor:
-            tree = DecisionTreeRegressor(criterion=self._rule, max_depth=self.max_depth, random_state=_Drawn(draw))
-            with config_context(skip_parameter_validation=True):
-                tree.fit(X, gradient[:, k], sample_weight=sample_weight, check_input=False)
+            try:
+                tree = self.ordered.tree(gradient[k])
+            except Close:
+                self.fallbacks += 1
+                tree = DecisionTreeRegressor(criterion=self._rule, max_depth=self.max_depth, random_state=_Drawn(draw))
+                with config_context(skip_parameter_validation=True):
+                    tree.fit(X, gradient[k], sample_weight=sample_weight, check_input=False)
             _update_terminal_regions(
                 self._loss,
                 tree.tree_,
                 X,
-                np.array(y == k, dtype=np.float64),
-                gradient[:, k],
+                np.array(y == k, dtype=np.float64) if len(gradient) > 1 else y,
+                gradient[k],
                 raw_predictions,  # of which it moves column k, that no other tree reads
                 sample_weight,
                 sample_mask,
@@ -88,9 +98,9 @@ class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
             )
             return tree
 
-        classes = range(self.n_trees_per_iteration_)
+        classes = range(len(gradient))
         draws = [int(random_state.randint(0, RAND_R_MAX)) for _ in classes]
-        self.estimators_[i, :] = list(self.pool.map(grow, classes, draws))
+        self.estimators_[i, :] = list((self.pool.map if self.pool else map)(grow, classes, draws))
         return raw_predictions
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LassoCV
 
-from elboroom.evaluate.disentanglement.boosting import boosted, cores
-from elboroom.evaluate.disentanglement.interval import HalfSamples
-from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Score
-from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.disentanglement.boosting import boosted
+from elboroom.evaluate.disentanglement.score import Floats
 
 Matrix = NDArray[np.float64]
 

@@ -67,9 +67,7 @@ def factor_vae(source: Source, seed: int, mode: str, threshold: float | None = N
     if not active.any():
         empty = np.zeros((len(source.sizes), source.latent), np.int64)
         return Score(0.0, "factor-vae", mode, parts | {"votes": empty, "accuracy": 0.0}, settings)
-    fitted, tested = (
-        _votes(source, rng, n, protocol.length, spread, active) for n in (protocol.train, protocol.test)
-    )
+    fitted, tested = (_votes(source, rng, n, protocol.length, spread, active) for n in (protocol.train, protocol.test))
     winner = fitted.argmax(0)  # the factor that dimension j stands for, the first where votes are equal, (J,)
     dims = np.arange(source.latent)
     value = float(tested[winner, dims].sum() / protocol.test)

@@ -65,7 +65,9 @@ def mig(
     gaps = np.divide(gap(mi), h, out=np.zeros_like(h), where=h > 0)
     parts = {"mi": mi, "entropy": h, "gaps": gaps}
     if "bins" in settings:
-        best = np.minimum(1, math.log(settings["bins"]) / np.maximum(h, 1e-12))  # what so many bins can hold of a factor
+        best = np.minimum(
+            1, math.log(settings["bins"]) / np.maximum(h, 1e-12)
+        )  # what so many bins can hold of a factor
         parts["ceiling"] = float(best[kept].mean())
     settings |= {"n": len(index), "without": [name for name in said if name in source.names]}
     return Score(float(gaps[kept].mean()), "mig", mode, parts, settings)
@@ -98,7 +100,9 @@ def _entropies(mu: NDArray[np.float64], sigma: NDArray[np.float64], groups: Ints
     low, high = (mu - REACH * sigma).min(), (mu + REACH * sigma).max()
     points = int((high - low) / (0.45 * sigma.min())) + 2
     if points > WIDEST:
-        raise Problem(f"the smallest sigma, {sigma.min():.2g}, is too small for the range of its dimension, {high - low:.3g}")
+        raise Problem(
+            f"the smallest sigma, {sigma.min():.2g}, is too small for the range of its dimension, {high - low:.3g}"
+        )
     step = (high - low) / (points - 1)
     grid = low + step * np.arange(points)
     density = np.zeros((len(weight), points))

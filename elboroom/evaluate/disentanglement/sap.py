@@ -42,7 +42,9 @@ def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5
         active = codes.std(0) >= THRESHOLD
         s[~active] = 0
         settings |= {"n": len(index), "threshold": THRESHOLD, "active": int(active.sum())}
-        ceilings = [1 - 1 / m if kind == "categorical" else 1 for m, kind in zip(source.sizes, source.kinds, strict=True)]
+        ceilings = [
+            1 - 1 / m if kind == "categorical" else 1 for m, kind in zip(source.sizes, source.kinds, strict=True)
+        ]
         parts: dict[str, Any] = {"scores": s, "gaps": gap(s), "ceiling": float(np.mean(ceilings))}
         return Score(float(gap(s).mean()), "sap", mode, parts, settings)
     fit, held = source.split(rng, train, test)

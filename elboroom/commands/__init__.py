@@ -1,0 +1,1 @@
+"""The commands of `elbo`, a file for each kind."""

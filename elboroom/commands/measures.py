@@ -1,0 +1,159 @@
+"""elbo methods, eval, plot, compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from elboroom.commands.shown import Folders, Json, Seed, SplitName, print_json, print_table, say
+from elboroom.core.problem import Problem, unknown
+
+
+def methods(name: Annotated[str | None, typer.Argument(help="one method")] = None, json: Json = False) -> None:
+    """List the methods with formula, citation and options."""
+    from elboroom.methods.registry import ByData, card, cards
+
+    chosen = [card(name)] if name else list(cards().values())
+    if json:
+        print_json(
+            [
+                {
+                    "name": c.name,
+                    "summary": c.summary,
+                    "formula": c.formula,
+                    "paper": c.paper,
+                    "options": {
+                        o.name: {"other": o.default.other, **o.default.kinds}
+                        if isinstance(o.default, ByData)
+                        else o.default
+                        for o in c.options
+                    },
+                }
+                for c in chosen
+            ]
+        )
+        return
+    print_table(["method", "loss", "paper"], [[c.name, c.formula, c.paper] for c in chosen])
+
+
+def evaluate(
+    folders: Folders,
+    metrics: Annotated[
+        str,
+        typer.Option("--metrics", help="likelihood, or all, or names of metrics with commas; udr takes several runs"),
+    ] = "likelihood",
+    mode: Annotated[str, typer.Option("--mode", help="of the disentanglement metrics, where they have it")] = "dlib",
+    representation: Annotated[str, typer.Option("--representation", help="mean or sampled")] = "mean",
+    interval: Annotated[bool, typer.Option("--interval", help="with intervals: every metric several times")] = False,
+    split: SplitName = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="K of the importance-weighted bound")] = 100,
+    most: Annotated[int, typer.Option("--most", min=2, help="at most this many examples")] = 10_000,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, disentanglement too."""
+    from elboroom import measures
+    from elboroom.run import load
+
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    if "udr" in names and names != ["udr"]:
+        raise Problem("udr compares several runs: ask for it alone, elbo eval RUN RUN ... --metrics udr")
+    if names == ["udr"]:
+        found = measures.agreement([load(folder) for folder in folders])
+        return print_json(found) if json else _table({"run": {"method": "udr", "step": 0}} | found)
+    everything = {}
+    for folder in folders:
+        run = load(folder)
+        content = run.evaluate(split, samples, most) if "likelihood" in names or "all" in names else run.measured
+        chosen: Any = "all" if "all" in names else [name for name in names if name != "likelihood"]
+        if chosen:
+            content = measures.disentanglement(run, chosen, mode, representation, seed, interval)
+        everything[str(folder)] = content
+        if not json:
+            _table(content)
+    if json:
+        print_json(everything if len(folders) > 1 else everything[str(folders[0])])
+
+
+def _table(found: dict[str, Any]) -> None:
+    rows: list[list[object]] = []
+    settings: dict[str, Any] = {}
+    for name, number in found.items():
+        if name == "run":
+            continue
+        settings = settings or number.get("settings", {})
+        value = f"{number['value']:.4f}".rstrip("0").rstrip(".") if number["value"] is not None else "—"
+        errors = ", ".join(f"± {e:.2g} {kind.replace('_', ' ')}" for kind, e in number.get("errors", {}).items())
+        if number.get("interval"):
+            errors = f"{number['interval']['low']:.3f} to {number['interval']['high']:.3f}"
+        ceiling = number.get("parts", {}).get("ceiling")
+        unit = number.get("unit", "") + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
+        how = number.get("estimator") or number.get("mode", "")
+        rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
+    run, on = found["run"], f", on {settings['split']} of {settings['data']}" if "split" in settings else ""
+    print_table(
+        ["measure", "value", "standard error", "unit", "estimator"], rows, f"{run['method']}, step {run['step']:,}{on}"
+    )
+
+
+def plot(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="what to draw; elbo plot list names them")],
+    folders: Annotated[list[Path] | None, typer.Argument(metavar="DIR...", help="the folders of runs")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="a .png, .svg or .pdf file", show_default="KIND.png")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Draw one figure of a run, or of several."""
+    from elboroom.plots.kinds import KINDS
+    from elboroom.plots.style import save
+    from elboroom.run import load
+
+    if kind == "list":
+        told = {name: entry.what for name, entry in KINDS.items()}
+        return print_json(told) if json else print_table(["kind", "what it shows"], [[k, v] for k, v in told.items()])
+    if kind not in KINDS:
+        raise unknown("figure", kind, KINDS)
+    path = out or Path(f"{kind}.png")
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise Problem(f"--out {path}: a figure is a .png, .svg or .pdf file")
+    save(KINDS[kind].draw([load(folder) for folder in folders or []]), path)
+    print_json({"out": str(path)}) if json else say(str(path))
+
+
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A.npy", help="a sample, one row an example")],
+    b: Annotated[str, typer.Argument(metavar="B.npy", help="another")],
+    out: Annotated[Path | None, typer.Option("--out", help="a picture of the witness function")] = None,
+    kernel: Annotated[str, typer.Option("--kernel", help="rbf or imq")] = "rbf",
+    permutations: Annotated[int, typer.Option("--permutations", min=1)] = 1000,
+    divergences: Annotated[str, typer.Option("--divergences", help="f-divergences to bound too, with commas")] = "",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Say whether two samples differ: MMD with a permutation test, and a picture of where."""
+    from elboroom.divergences import compare as compared
+    from elboroom.plots.style import save
+    from elboroom.plots.witness import witness
+
+    also = [name.strip() for name in divergences.split(",") if name.strip()]
+    x, y = _sample(a), _sample(b)
+    found = compared(x, y, kernel=kernel, permutations=permutations, divergences=also, seed=seed, names=(a, b))
+    if out is not None:
+        save(witness(found), out)
+    if json:
+        return print_json(found.to_json())
+    print(found.verdict)
+    for name, value in found.divergences.items():
+        print(f"{name}: {value}")
+
+
+def _sample(path: str) -> Any:
+    import numpy as np
+
+    from elboroom.data import registry
+
+    data = registry.load(Path(path))
+    return data.x(np.arange(len(data))).flatten(1).numpy()

@@ -1,0 +1,57 @@
+"""Figures of a model out of its depth: flipped pixels and domain shift."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from elboroom.core.draw import Batch
+from elboroom.core.problem import Problem
+from elboroom.latent.robustness import FLIPS, Response, domain_shift, elbo_per_example, noise
+from elboroom.plots.pictures import colour, contact_sheet
+from elboroom.run import Run
+
+
+def flips(run: Run, n: int = 10, seed: int = 0) -> Figure:
+    """Inputs with more and more flipped pixels, each above its reconstruction, with drift and overlap."""
+    clean = _images(run, n, seed)
+    rows, names = [clean.x.numpy(), run.reconstruct(clean)], ["clean", "reconstructed"]
+    for share, response in noise(run.model, clean, FLIPS).items():
+        rows += [response.x, response.reconstruction]
+        names += [f"{share:.1%} flipped", _said(response)]
+    return contact_sheet(colour(np.stack(rows)), names)
+
+
+def shift(run: Run, n: int = 8, seed: int = 0) -> Figure:
+    """A triangle that was never seen, then inverted images: input above reconstruction, with the rank of the ELBO."""
+    clean = _images(run, n, seed)
+    rows, names = [], []
+    elbos = np.concatenate([elbo_per_example(run.model, batch) for batch in run.split(most=1000).batches()])
+    for name, response in domain_shift(run.model, clean, elbos).items():
+        pair = [response.x, response.reconstruction]
+        if name == "triangle":  # one image, moved along the first dimensions
+            start = replace(clean, x=clean.x.new_tensor(response.x), u=None if clean.u is None else clean.u[:1])
+            moved = run.traverse(start, run.order[:1], points=n)[0]
+            pair = [np.repeat(response.x, n, 0), moved]
+        rows += pair
+        names += [name, _said(response)]
+    return contact_sheet(colour(np.stack(rows)), names)
+
+
+def _said(response: Response) -> str:
+    parts = []
+    if response.drift is not None:
+        parts.append(f"drift {response.drift:.2f}")
+    if response.overlap is not None:
+        parts.append(f"IoU {response.overlap:.2f}")
+    if response.rank is not None:
+        parts.append(f"ELBO above {response.rank:.0%} of data")
+    return "\n".join(parts)
+
+
+def _images(run: Run, n: int, seed: int) -> Batch:
+    if run.spec.about.kind != "pixels" or not run.spec.about.levels:
+        raise Problem("flipped and inverted pixels are for images with values in [0, 1]")
+    return run.examples(n, seed=seed)
