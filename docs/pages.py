@@ -98,15 +98,17 @@ def readme() -> str:
 
 
 def _bench() -> str:
-    """What `make bench` measured last."""
-    kept = README.parent / "benchmarks" / "latest.json"
+    """What `make bench` measured last, each with the first line of its docstring."""
+    folder = README.parent / "benchmarks"
+    kept = folder / "latest.json"
     measured = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
+    said = dict(re.findall(r'@measurement\("([\w-]+)"\)\ndef \w+\(\) -> Result:\n    """(.+?)[.]?(?:"""|\n)', source))
     rows = []
     for name, m in measured.items():
-        ratio = "" if m["ratio"] is None else f"{m['ratio']:.3g}"
         share = "" if m["fraction_of_sgemm"] is None else f"{m['fraction_of_sgemm']:.0%}"
-        rows.append((name, f"{m['value']:,.4g} {m['unit']}", m["reference"] or "", ratio, share))
-    return _table(("measurement", "value", "reference", "ratio", "of sgemm speed"), rows)
+        rows.append((_cell(said.get(name, name)), f"{m['value']:,.4g} {m['unit']}", f"**{m['ratio']:.3g}**", share))
+    return _table(("what, against what", "ours", "ratio", "of sgemm speed"), rows)
 
 
 def curve(card: Card, images: NDArray[np.uint8]) -> str:

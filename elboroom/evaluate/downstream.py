@@ -79,7 +79,7 @@ def downstream(
 ) -> dict[str, Score]:
     """Mean test accuracy over the factors for each number of labels, and efficiency: its ratio to that of the most labels.
 
-    Keys are downstream-10, ..., efficiency-100, ... For each size the training points are drawn first, then fresh test
+    Keys are downstream-10, ..., efficiency-10, ... For each size the training points are drawn first, then fresh test
     points. Values that were not among the labels count as errors. ceilings: by factor, the best accuracy there can be,
     where images of different values are the same.
     """
@@ -92,7 +92,7 @@ def downstream(
     found = {f"downstream-{size}": _one(source, rng, seed, mode, size, test, threads, ceilings or {}) for size in sizes}
     most = max(sizes)
     for size in sorted(sizes):
-        if 10 < size < most:
+        if size < most:
             found[f"efficiency-{size}"] = _efficiency(found, size, most)
     return found
 

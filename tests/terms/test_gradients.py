@@ -16,7 +16,8 @@ from torch.func import functional_call
 import elboroom.terms
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior
+from elboroom.divergences.variational import DIVERGENCES
+from elboroom.families.gaussian import ConditionalNormal, Gaussian, GaussianPosterior
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.training.batches import reseed
 
@@ -59,8 +60,22 @@ class Critic(nn.Module):
         return out
 
 
-CRITIC = Critic()
-ALL, ITS_OWN = "all", "its own"  # whose gradient is checked: everyone's, or that of the modules that the term reads
+class Joint(nn.Module):
+    """A small smooth critic of pairs (x, z)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net(D + J, 1)
+
+    def forward(self, x: Tensor, z: Tensor, u: Tensor) -> Tensor:
+        out: Tensor = self.net(torch.cat([x, z], 1), u)
+        return out.squeeze(1)
+
+
+CRITIC, SCORE, JOINT = Critic(), Critic(1), Joint()
+# Whose gradient is checked: everyone's, that of the modules that the term reads, or everyone's but the prior's, whose
+# draws are constants for these terms.
+ALL, ITS_OWN, NOT_PRIOR = "all", "its own", "not the prior's"
 # One line for every variant of a term: its function, its arguments, and whose gradient it has.
 TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "nll": [((), ALL)],
@@ -71,6 +86,21 @@ TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "dimwise_kl": [((N, e), ALL) for e in ("mss-sym", "mss", "mws")],
     "density_ratio": [((CRITIC,), ALL)],
     "critic_nll": [((CRITIC,), ITS_OWN)],
+    "fool": [((SCORE,), ALL)],
+    "prior_critic": [((SCORE,), ITS_OWN)],
+    "joint_ratio": [((JOINT, False), ALL), ((JOINT, True), ALL)],
+    "joint_critic": [((JOINT, False), ITS_OWN), ((JOINT, True), ITS_OWN)],
+    "f_penalty": [((SCORE, row), NOT_PRIOR) for row in DIVERGENCES.values()],
+    "f_critic": [((SCORE, row), ITS_OWN) for row in DIVERGENCES.values()],
+    "off_diagonal": [((of,), ALL) for of in ("means", "samples")],
+    "diagonal": [((of,), ALL) for of in ("means", "samples")],
+    "third_moment": [((entries,), ALL) for entries in ("all", "diagonal")],
+    "mmd": [((kernel, unbiased), NOT_PRIOR) for kernel in ("rbf", "imq") for unbiased in (False, True)],
+    "mmd_per_dim": [((), NOT_PRIOR)],
+    "inclusive_kl": [((), NOT_PRIOR)],
+    "cost": [(("squared",), ALL), (("nll",), ALL)],
+    "own_spread": [((), ALL)],
+    "penalty": [(("kl", "example"), ALL), (("decorrelated", "aggregate"), ALL), (("mmd", "aggregate"), NOT_PRIOR)],
 }
 CASES = [(name, arguments, whose) for name, variants in TABLE.items() for arguments, whose in variants]
 
@@ -91,20 +121,30 @@ class Value(nn.Module):
         self.term = term
         u = torch.eye(2).repeat(B // 2, 1).double()
         self.batch = Batch(torch.rand(B, D).double(), u, index=torch.arange(B))
+        self.contrast = Gaussian(torch.full((B, J), 0.2).double(), torch.full((B, J), -0.4).double())
         self.second = Batch(torch.rand(B, D).double(), u.flip(0), index=torch.arange(B, 2 * B))
 
     def forward(self) -> Tensor:
         reseed(3)
-        return self.term.mean(Draw(self.model, self.batch, self.term.samples, lambda: Draw(self.model, self.second)))
+        draw = Draw(self.model, self.batch, self.term.samples, lambda: Draw(self.model, self.second))
+        draw.q.moments = lambda: self.contrast  # constants for the terms that read them, as are those of an implicit q
+        return self.term.mean(draw)
 
 
-@pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian"])
-@pytest.mark.parametrize(("name", "arguments", "whose"), CASES)
+READS_PX = ("nll", "iw_bound", "cost")  # the others are checked beside one likelihood alone
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "whose", "likelihood"),
+    [(*case, "bernoulli") for case in CASES] + [(*case, "gaussian") for case in CASES if case[0] in READS_PX],
+)
 def test_gradients_are_those_of_finite_differences(
     name: str, arguments: tuple[object, ...], whose: str, likelihood: str
 ) -> None:
     value = Value(found()[name](*arguments), likelihood)
-    chosen = dict(value.named_parameters() if whose == ALL else value.critics.named_parameters("critics"))
+    chosen = dict(value.critics.named_parameters("critics") if whose == ITS_OWN else value.named_parameters())
+    if whose == NOT_PRIOR:
+        chosen = {key: p for key, p in chosen.items() if not key.startswith("model.prior")}
     assert chosen
 
     def run(*tensors: Tensor) -> Tensor:

@@ -21,8 +21,10 @@ RAND_R_MAX = 2147483647  # the bound of the one number that a tree draws, for th
 
 
 def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many processors this process may use, and no more than OMP_NUM_THREADS where that is set."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return min(count, int(said)) if said.isdigit() and int(said) > 0 else count
 
 
 class _Drawn(np.random.RandomState):

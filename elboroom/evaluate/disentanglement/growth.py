@@ -6,6 +6,8 @@ they are sorted once and each node keeps its rows in the order of every feature.
 
 from __future__ import annotations
 
+import math
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -32,40 +34,53 @@ class Ordered:
         self.columns = np.ascontiguousarray(x.T)  # (J, n)
         self.depth = depth
         self.order: Rows = np.argsort(self.columns, axis=1, kind="stable")
-        self.start = (np.arange(len(self.columns)) * len(x))[:, None]  # of each column in the flat table
-        self.closed = self._closed(self.order)
         self.share = 1 / np.arange(1.0, max(2, len(x)))  # 1 / w
+        self.room = local()  # arrays of each thread, so that none is asked of the system for every node
 
-    def _closed(self, order: Rows) -> NDArray[np.bool_] | None:
-        """Where no cut is possible, since the next value is the same, (J, m - 1)."""
-        values = np.take(self.columns.ravel(), order + self.start)
-        closed = values[:, 1:] <= values[:, :-1] + APART
-        return closed if closed.any() else None
+    def _space(self, name: str, shape: tuple[int, int], kind: Any = np.float64) -> NDArray[Any]:
+        if not hasattr(self.room, name):
+            setattr(self.room, name, np.empty(self.columns.size, kind))
+        space: NDArray[Any] = getattr(self.room, name)
+        return space[: shape[0] * shape[1]].reshape(shape)
 
-    def _best(self, g: Floats, order: Rows, closed: NDArray[np.bool_] | None) -> tuple[int, int] | None:
+    def _best(self, g: Floats, order: Rows) -> tuple[int, int] | None:
         """The feature and the place of the cut with the largest S_left^2 / w_left + S_right^2 / w_right."""
-        m = order.shape[1]
-        sums = np.take(g, order)  # (J, m)
+        features, m = order.shape
+        sums = np.take(g, order, out=self._space("sums", order.shape), mode="clip")  # (J, m)
         size = np.abs(sums[0]).sum()
         np.cumsum(sums, axis=1, out=sums)
-        right = sums[0, -1] - sums[:, :-1]
+        cuts = (features, m - 1)
+        right = np.subtract(sums[0, -1], sums[:, :-1], out=self._space("right", cuts))
         right *= right
         right *= self.share[m - 2 :: -1]
-        gain = sums[:, :-1]
-        gain *= gain
+        gain = np.multiply(sums[:, :-1], sums[:, :-1], out=self._space("gain", cuts))
         gain *= self.share[: m - 1]
         gain += right  # (J, m - 1)
-        if closed is not None:
-            gain[closed] = -1
-        at = int(gain.argmax())
-        feature, place = divmod(at, m - 1)
-        best = gain[feature, place]
+        at = divmod(int(gain.argmax()), m - 1)
+        if self._equal(order[at[0], at[1] : at[1] + 2], at[0])[0]:  # no cut is possible between equal values
+            for j in range(features):
+                gain[j, self._equal(order[j], j)] = -1
+            at = divmod(int(gain.argmax()), m - 1)
+        best = float(gain[at])
         if best < 0:
             return None
-        gain -= best - 1e-10 * best - NOISE * np.sqrt(best) * size
-        if np.count_nonzero(gain >= 0) > 1:
+        if np.count_nonzero(gain >= best - 1e-10 * best - NOISE * math.sqrt(best) * size) > 1:
             raise Close
-        return feature, place
+        return int(at[0]), int(at[1])
+
+    def _equal(self, rows: Rows, feature: int) -> NDArray[np.bool_]:
+        """Where the next of these rows, which are in order, has the same value, (m - 1,)."""
+        values = self.columns[feature, rows]
+        return np.asarray(values[1:] <= values[:-1] + APART)
+
+    def _halves(self, order: Rows, left: Rows) -> tuple[Rows, Rows]:
+        """The rows that are in `left`, and the others, each in the order of every feature."""
+        is_left = np.zeros(self.columns.shape[1], bool)
+        is_left[left] = True
+        where = np.take(is_left, order, out=self._space("where", order.shape, bool), mode="clip").ravel()
+        low = np.compress(where, order.ravel()).reshape(len(order), -1)
+        np.logical_not(where, out=where)
+        return low, np.compress(where, order.ravel()).reshape(len(order), -1)
 
     def tree(self, g: Floats) -> DecisionTreeRegressor:
         """The tree fitted to g (n,); raises Close where it cannot be sure that it is scikit-learn's."""
@@ -85,21 +100,14 @@ class Ordered:
                 return here
             if impurity - doubt <= ZERO:
                 raise Close
-            found = self._best(g, order, self.closed if depth == 0 else self._closed(order))
+            found = self._best(g, order)
             if found is None:
                 return here
             feature, place = found
             sides = order[feature, : place + 1], order[feature, place + 1 :]
             low, high = self.columns[feature, sides[0][-1]], self.columns[feature, sides[1][0]]
-            ends = []
-            if depth + 1 < self.depth:
-                is_left = np.zeros(len(g), bool)
-                is_left[sides[0]] = True
-                where = is_left[order]
-                halves = [order[side].reshape(len(order), -1) for side in (where, ~where)]
-                ends = [grow(half, rows, depth + 1, power) for half, rows in zip(halves, sides, strict=True)]
-            else:
-                ends = [grow(order, rows, depth + 1, power) for rows in sides]
+            halves = self._halves(order, sides[0]) if depth + 1 < self.depth else (order, order)
+            ends = [grow(half, side, depth + 1, power) for half, side in zip(halves, sides, strict=True)]
             nodes[here] = (*ends, feature, float(low) / 2 + float(high) / 2, impurity, m)  # type: ignore[assignment]
             return here
 

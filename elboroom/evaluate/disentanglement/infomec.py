@@ -75,13 +75,13 @@ def _matrix(source: Source, seed: int, mode: str, n: int, discrete: bool) -> tup
     return normalised_information(codes, classes, discrete, seed), codes
 
 
-@metric("infom", modes=("paper",), needs="bins", interval=HalfSamples(20), draws=3)
+@metric("infom", modes=("paper",), needs="bins", interval=HalfSamples())
 def measure_infom(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Score:
     """InfoM, modularity: how much of the information of a dimension is about one factor."""
     return _concentrated("infom", source, seed, mode, n, discrete)
 
 
-@metric("infoc", modes=("paper",), needs="bins", interval=HalfSamples(20), draws=3)
+@metric("infoc", modes=("paper",), needs="bins", interval=HalfSamples())
 def measure_infoc(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Score:
     """InfoC, compactness: how much of the information about a factor is in one dimension."""
     return _concentrated("infoc", source, seed, mode, n, discrete)
@@ -101,7 +101,7 @@ def _concentrated(name: str, source: Source, seed: int, mode: str, n: int, discr
     return Score(concentration(information[live], axis), name, mode, parts, settings)
 
 
-@metric("infoe", modes=("paper",), needs="values", interval=HalfSamples(20), draws=3)
+@metric("infoe", modes=("paper",), needs="values", interval=HalfSamples())
 def measure_infoe(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Score:
     """InfoE, explicitness: the share of the entropy of a factor that a linear model reads off all dimensions."""
     rng = stream(seed, "infomec", mode)

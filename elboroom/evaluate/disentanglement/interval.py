@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import stats
 
-from elboroom.evaluate.disentanglement.score import Score
+from elboroom.evaluate.disentanglement.score import Ints, Score
 from elboroom.evaluate.disentanglement.source import Rows
 
 LEVEL = 0.95
@@ -37,6 +37,11 @@ def repeated(values: Sequence[float]) -> dict[str, Any]:
     return span("t over evaluation draws", mean - half, mean + half, n, mean=mean, sd=sd)
 
 
+def _pool(score: Score, rows: Rows, rng: np.random.Generator) -> Ints:
+    """As many rows as the score was read off."""
+    return rng.permutation(len(rows))[: int(score.settings.get("n", len(rows)))]
+
+
 @dataclass(frozen=True)
 class Wilson:
     """Of an accuracy on `test` evaluation points."""
@@ -57,7 +62,9 @@ class Bootstrap:
 
     def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
         rng = np.random.default_rng([seed, 2])
-        found = [again(rows.take(rng.integers(len(rows), size=len(rows))), seed).value for _ in range(self.repeats)]
+        pool = _pool(score, rows, rng)
+        drawn = (pool[rng.integers(len(pool), size=len(pool))] for _ in range(self.repeats))
+        found = [again(rows.take(each), seed).value for each in drawn]
         values = [value for value in found if value is not None]
         low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return span("percentile bootstrap", float(low), float(high), len(values))
@@ -71,7 +78,8 @@ class HalfSamples:
 
     def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
         rng = np.random.default_rng([seed, 3])
-        halves = (rng.permutation(len(rows))[: len(rows) // 2] for _ in range(self.repeats))
+        pool = _pool(score, rows, rng)
+        halves = (rng.permutation(pool)[: len(pool) // 2] for _ in range(self.repeats))
         found = [again(rows.take(half), seed).value for half in halves]
         values = [value for value in found if value is not None]
         sd, value = float(np.std(values, ddof=1)), float(score.value or 0)

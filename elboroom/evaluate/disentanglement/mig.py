@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from elboroom.core.problem import Problem
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import (
+    binned,
     entropy,
     gap,
     histogram_information,
@@ -43,10 +44,7 @@ def mig(
     """
     rng = stream(seed, "mig", mode)
     settings: dict[str, Any] = {}
-    if mode in ("continuous-quadrature", "bins-10-full"):
-        index = source.every()
-    else:
-        index = source.draw(rng, n)
+    index = source.every() if mode in ("continuous-quadrature", "bins-10-full") else source.draw(rng, n)
     factors = source.factors_at(index)  # (n, K)
     if mode == "continuous-quadrature":
         mi = quadrature_information(source, factors)
@@ -63,12 +61,10 @@ def mig(
         raise Problem(f"no factor is left without {', '.join(said)}")
     h = entropy(factors)  # (K,)
     gaps = np.divide(gap(mi), h, out=np.zeros_like(h), where=h > 0)
-    parts = {"mi": mi, "entropy": h, "gaps": gaps}
+    parts: dict[str, Any] = {"mi": mi, "entropy": h, "gaps": gaps}
     if "bins" in settings:
-        best = np.minimum(
-            1, math.log(settings["bins"]) / np.maximum(h, 1e-12)
-        )  # what so many bins can hold of a factor
-        parts["ceiling"] = float(best[kept].mean())
+        held = entropy(binned(factors.astype(np.float64), settings["bins"]))  # what bins keep of a perfect index code
+        parts["ceiling"] = float(np.divide(held, h, out=np.ones_like(h), where=h > 0)[kept].mean())
     settings |= {"n": len(index), "without": [name for name in said if name in source.names]}
     return Score(float(gaps[kept].mean()), "mig", mode, parts, settings)
 

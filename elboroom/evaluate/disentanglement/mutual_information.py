@@ -49,14 +49,14 @@ def neighbour_information(
 
     continuous: for each factor, whether its values are reals; by default all are classes.
     """
-    spread = codes.std(0) > 0
+    spread = np.ptp(codes, axis=0) > 0
     found = np.zeros((codes.shape[1], factors.shape[1]))
     for k, column in enumerate(factors.T):
         measure = mutual_info_regression if continuous and continuous[k] else mutual_info_classif
-        if spread.any():
-            found[spread, k] = measure(
-                codes[:, spread], column, discrete_features=False, n_neighbors=neighbours, random_state=seed
-            )
+        for j in np.flatnonzero(spread):  # one by one: the noise against ties then knows no order of columns
+            found[j, k] = measure(
+                codes[:, [j]], column, discrete_features=False, n_neighbors=neighbours, random_state=seed
+            )[0]
     return found
 
 

@@ -67,6 +67,7 @@ def rate_split(
     """The split for Gaussian codes (N, J) against the prior N(0, I), by `samples` draws of z.
 
     `subset` sums over `components` rows: 1/N for the row that z was drawn from, (N - 1) / (N (M - 1)) for the others.
+    The errors are those of the samples: what another choice of rows would change comes on top.
     """
     if mu.shape != logvar.shape or mu.ndim != 2 or not len(mu):
         raise Problem(f"means and log-variances share one shape (N, J), not {mu.shape} and {logvar.shape}")

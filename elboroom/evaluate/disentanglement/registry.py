@@ -71,7 +71,8 @@ class Metric:
         source.require(self.need(self.mode(mode)), self.name, mode)
         start = time.perf_counter()
         found = self.measure(source, seed, mode, **settings)
-        found = replace(found, settings={**source.settings, "seed": seed, **settings, **found.settings})
+        said = {name: value for name, value in settings.items() if name != "threads"}  # which changes no score
+        found = replace(found, settings={**source.settings, "seed": seed, **said, **found.settings})
         if interval and found.value is not None:
             found = replace(found, interval=self._interval(found, source, seed, mode, settings))
         return replace(found, seconds=time.perf_counter() - start)

@@ -67,7 +67,8 @@ def squared_correlation(codes: Floats, values: NDArray[Any]) -> Matrix:
     n = len(z) - 1
     spread = np.outer((z**2).sum(0) / n, (v**2).sum(0) / n)
     alive = ((z**2).sum(0) / n > 1e-12)[:, None] & ((v**2).sum(0) > 0)
-    return np.divide((z.T @ v / n) ** 2, spread, out=np.zeros_like(spread), where=alive)
+    found: Matrix = np.divide((z.T @ v / n) ** 2, spread, out=np.zeros_like(spread), where=alive)
+    return found
 
 
 def _accuracies(codes: Floats, factors: Ints, test: Floats, truth: Ints, seed: int) -> Matrix:

@@ -52,7 +52,9 @@ class Source(ABC):
         if representation not in get_args(Representation):
             raise unknown("representation", representation, get_args(Representation))
         if representation == "sampled" and logvar is None:
-            raise Problem("q(z|x) has no density here: only the representation 'mean' can be measured")
+            raise Problem(
+                "nothing but the means of q(z|x) is known here: only the representation 'mean' can be measured"
+            )
         if logvar is not None and logvar.shape != mu.shape:
             raise Problem(f"log-variances of shape {logvar.shape} do not fit codes of shape {mu.shape}")
         self.mu, self.logvar, self.representation = mu, logvar, representation  # (N, J)
@@ -163,8 +165,7 @@ class Grid(Source):
         kinds: Sequence[Kind] | None = None,
         nuisance: str = "",
     ) -> None:
-        table = np.asarray(mu)
-        table = table if isinstance(mu, np.memmap) and table.ndim == 2 else checked_codes(mu)
+        table = checked_codes(mu)
         super().__init__(table, None if logvar is None else np.asarray(logvar), representation)
         if math.prod(sizes) != len(table):
             raise Problem(
@@ -187,7 +188,9 @@ class Grid(Source):
 
     def represented(self, representation: str) -> Grid:
         """The same grid, seen by its means or by samples."""
-        return Grid(self.mu, self.logvar, self.sizes, self.names, representation, self.kinds, self.nuisance)
+        seen = Grid(self.mu, self.logvar, self.sizes, self.names, representation, self.kinds, self.nuisance)
+        seen.dropped = self.dropped
+        return seen
 
     def factors_at(self, index: Ints) -> Ints:
         """The classes of the factors, (..., K)."""

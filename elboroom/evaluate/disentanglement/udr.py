@@ -24,7 +24,7 @@ THRESHOLD = 0.01  # nats: dimensions of a lower mean KL count as dead
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RunScores:
     """A score for each run, the scores of the pairs behind them, and how they were made."""
 
     values: list[float]  # (R,)
@@ -43,7 +43,7 @@ class Agreement:
         return {name: plain(value) for name, value in vars(self).items()}
 
 
-def udr(runs: Sequence[tuple[ArrayLike, ArrayLike]], correlation: Correlation = "lasso") -> Agreement:
+def udr(runs: Sequence[tuple[ArrayLike, ArrayLike]], correlation: Correlation = "lasso") -> RunScores:
     """UDR of R runs, each a pair (codes (n, J), mean KL of each dimension (J,)) of the same n images (Duan 2020).
 
     A run's score is the median over the others of how one-to-one their codes map to its codes.
@@ -63,10 +63,10 @@ def udr(runs: Sequence[tuple[ArrayLike, ArrayLike]], correlation: Correlation = 
     settings: dict[str, Any] = {"n": len(codes[0]), "runs": len(codes), "kl_threshold": THRESHOLD}
     settings["live"] = [int(mask.sum()) for mask in live]
     settings |= {"alpha": ALPHA} if correlation == "lasso" else {}
-    return Agreement(values, pairs, "udr", correlation, settings)
+    return RunScores(values, pairs, "udr", correlation, settings)
 
 
-def model_centrality(codes: Sequence[ArrayLike], seed: int = 0, mode: str = "dlib") -> Agreement:
+def model_centrality(codes: Sequence[ArrayLike], seed: int = 0, mode: str = "dlib") -> RunScores:
     """Mean similarity of each of R runs to the others, their codes (n, J) being of the same n images (Lin 2020).
 
     The similarity of two runs is the FactorVAE score of one with the codes of the other as factors, the mean of both ways.
@@ -80,7 +80,7 @@ def model_centrality(codes: Sequence[ArrayLike], seed: int = 0, mode: str = "dli
                 pairs[i, j] = votes(tables[j], tables[i], seed, mode)
     pairs = (pairs + pairs.T) / 2
     values = (pairs.sum(1) / (count - 1)).tolist()
-    return Agreement(values, pairs, "model-centrality", mode, {"n": len(tables[0]), "runs": count, "seed": seed})
+    return RunScores(values, pairs, "model-centrality", mode, {"n": len(tables[0]), "runs": count, "seed": seed})
 
 
 def votes(codes: Floats, others: Floats, seed: int = 0, mode: str = "dlib") -> float:
@@ -104,14 +104,14 @@ def relative_strength(matrix: NDArray[np.float64]) -> float:
 
 
 def lasso(
-    gram: NDArray[np.float64], cross: NDArray[np.float64], alpha: float = ALPHA, tolerance: float = 1e-9
+    gram: NDArray[np.float64], cross: NDArray[np.float64], alpha: float = ALPHA, tolerance: float = 1e-7
 ) -> NDArray[np.float64]:
     """argmin_W 1/2 tr W'GW - tr W'C + alpha |W|_1 for all targets at once, (J, T), by coordinate descent.
 
     With G = X'X/n and C = X'Y/n this is the lasso of every column of Y on X.
     """
     weights = np.zeros_like(cross)
-    for _ in range(10_000):
+    for _ in range(1000):
         change = 0.0
         for j in np.flatnonzero(np.diag(gram) > 0):
             pull = cross[j] - gram[j] @ weights + gram[j, j] * weights[j]  # (T,)

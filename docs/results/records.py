@@ -1,0 +1,85 @@
+"""Runs behind a page of results: a plan is trained into runs/, measured, and kept as small records beside the page.
+
+A record is spec.json, metrics.json and the log thinned to 200 lines; a page is made from records alone.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import elboroom
+from elboroom.progress import Bar
+from elboroom.run import Run
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(__file__).parent / "runs"
+LINES = 200
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run of a page."""
+
+    name: str
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is trained."""
+        return ROOT / "runs" / self.name
+
+    def finished(self) -> bool:
+        """Whether its record is kept."""
+        return (KEPT / self.name / "metrics.json").exists()
+
+
+def train(plan: Plan, data: str, **common: Any) -> Run:
+    """The trained run: from its folder, resumed there, or from the start."""
+    if (plan.folder / "spec.json").exists():
+        try:
+            return elboroom.resume(plan.folder, bar=Bar)
+        except elboroom.Problem as problem:
+            if "complete" not in str(problem):
+                raise
+            return elboroom.load(plan.folder)
+    return elboroom.train(plan.method, data, plan.folder, bar=Bar, **{**common, **plan.options})
+
+
+def keep(run: Run, name: str) -> None:
+    """Writes the record of a measured run."""
+    folder = KEPT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in ("spec.json", "metrics.json", "timing.json"):
+        shutil.copy(run.folder / file, folder / file)
+    log = run.log
+    step = max(1, len(log) // LINES)
+    thin = log[::step] if log[-1] in log[::step] else [*log[::step], log[-1]]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in thin))
+
+
+def records(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The records that are there, by name: spec, metrics, log."""
+    found = {}
+    for name in names:
+        folder = KEPT / name
+        if (folder / "metrics.json").exists():
+            found[name] = {
+                "spec": json.loads((folder / "spec.json").read_text()),
+                "metrics": json.loads((folder / "metrics.json").read_text()),
+            }
+    return found
+
+
+def work(plans: list[Plan], measure: Callable[[Run], None], data: str, share: tuple[int, int], **common: Any) -> None:
+    """Trains, measures and keeps every n-th plan that has no record yet."""
+    for plan in plans[share[0] :: share[1]]:
+        if not plan.finished():
+            run = train(plan, data, **common)
+            measure(run)
+            keep(run, plan.name)

@@ -1,0 +1,164 @@
+"""The code table: every example of a data set encoded once, for all metrics to draw from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from elboroom.core.draw import LatentModel
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet, chunks
+from elboroom.evaluate.disentanglement.score import Kind
+from elboroom.evaluate.disentanglement.source import Grid, Rows, Source
+from elboroom.training.batches import batch_of
+from elboroom.training.checkpoint import write_json
+
+Progress = Callable[[int, int], None]
+
+CATEGORIES = {"shape", "label", "y", "class", "category", "digit", "object"}  # labels whose order means nothing
+
+
+class Encoded(Protocol):
+    """What a run offers here."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def model(self) -> LatentModel: ...
+    @property
+    def data(self) -> DataSet: ...
+    @property
+    def given(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class CodeTable:
+    """mu and log sigma^2 of q(z|x) for every row of a data set, (N, J) float32, beside its labels."""
+
+    mu: NDArray[np.float32]
+    logvar: NDArray[np.float32] | None  # None where q is no diagonal Gaussian
+    labels: NDArray[np.int64]  # (N, K)
+    sizes: dict[str, int]  # number of values by name of label
+    allow_smaller: bool = False  # whether a protocol may take fewer rows than it asks for
+
+    def __len__(self) -> int:
+        return len(self.mu)
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether the rows are all combinations of the labels, the last varying fastest."""
+        shape = tuple(self.sizes.values())
+        if not shape or math.prod(shape) != len(self):
+            return False
+        return bool(np.array_equal(np.ravel_multi_index(tuple(self.labels.T), shape), np.arange(len(self))))
+
+    @cached_property
+    def source(self) -> Source:
+        """Where metrics draw from: the grid of factors, or the rows as they are."""
+        names = tuple(self.sizes)
+        kinds: list[Kind] = ["categorical" if name in CATEGORIES else "ordinal" for name in names]
+        if self.is_grid:
+            return Grid(self.mu, self.logvar, tuple(self.sizes.values()), names, kinds=kinds)
+        factors = self.labels if names else None
+        return Rows(self.mu, factors, kinds, names, self.logvar, allow_smaller=self.allow_smaller)
+
+
+def code_table(
+    run: Encoded, progress: Progress | None = None, batch: int = 256, allow_smaller: bool = False
+) -> CodeTable:
+    """The code table of a run, kept in its folder; made again where the weights or the data have changed."""
+    folder, data = run.folder / "codes", run.data
+    seal = {
+        "weights": weights_hash(run.model.posterior),
+        "data": data.hash,
+        "given": list(run.given),
+        "rows": len(data),
+    }
+    found = _kept(folder, seal)
+    if found is None:
+        _encode(run, folder, seal, progress, batch)
+        found = _kept(folder, seal)
+    if found is None:
+        raise Problem(f"the codes in {folder} cannot be read back")
+    return replace(found, labels=data.labels, sizes=dict(data.about.labels), allow_smaller=allow_smaller)
+
+
+def weights_hash(module: nn.Module) -> str:
+    """SHA-256 of all parameters and buffers with their names."""
+    digest = hashlib.sha256()
+    for name, tensor in module.state_dict().items():
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        array = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+        for part in chunks(array):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _kept(folder: Path, seal: dict[str, Any]) -> CodeTable | None:
+    """The codes in a folder if they are whole and of these weights and data."""
+    try:
+        said = json.loads((folder / "codes.json").read_text())
+        if {name: said.get(name) for name in seal} != seal:
+            return None
+        files = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in said["arrays"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if any(file.shape != (seal["rows"], said["latent"]) or file.dtype != np.float32 for file in files):
+        return None
+    return CodeTable(files[0], files[1] if len(files) > 1 else None, np.zeros((len(files[0]), 0), np.int64), {})
+
+
+@torch.inference_mode()
+def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress | None, size: int) -> None:
+    """Writes mu.npy, logvar.npy and the seal that vouches for them."""
+    for name, module in run.model.posterior.named_modules():
+        if module.training and isinstance(module, _BatchNorm | _DropoutNd):
+            raise Problem(
+                f"'{name}' of the encoder is in training mode, so codes depend on the batch: call eval() first"
+            )
+    n, device = len(run.data), next(run.model.parameters()).device
+    files: dict[str, Any] = {}  # mapped arrays
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "codes.json").unlink(missing_ok=True)
+        for start in range(0, n, size):
+            rows = np.arange(start, min(n, start + size))
+            q = run.model.posterior(batch_of(run.data, rows, run.given, device))
+            # a diagonal Gaussian says its logvar; nothing else is mu + sigma eps
+            found = {"mu": q.mean} | ({"logvar": q.logvar} if hasattr(q, "logvar") else {})
+            for name, tensor in found.items():
+                values = tensor.float().flatten(1).cpu().numpy()  # (B, J)
+                if start == 0:
+                    shape = (n, values.shape[1])
+                    files[name] = np.lib.format.open_memmap(_part(folder, name), "w+", np.float32, shape)
+                files[name][rows] = values
+            if progress is not None:
+                progress(int(rows[-1]) + 1, n)
+        for name, file in files.items():
+            file.flush()
+            os.replace(_part(folder, name), folder / f"{name}.npy")
+        write_json(folder / "codes.json", {**seal, "arrays": list(files), "latent": files["mu"].shape[1]})
+    except OSError as error:
+        raise Problem(f"cannot write the codes to {folder}: {error.strerror or error}") from error
+    finally:
+        for name in files:
+            _part(folder, name).unlink(missing_ok=True)
+
+
+def _part(folder: Path, name: str) -> Path:
+    """The name of a file that is being written."""
+    return folder / f".{name}.{os.getpid()}.part"
