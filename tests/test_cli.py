@@ -112,6 +112,62 @@ def test_methods_and_data_are_listed(elbo: Elbo) -> None:
     assert elbo("data", "list")[0] == 0
 
 
+def labelled(path: Path, n: int = 400) -> Path:
+    """Images of 16x16 with a square at a place that the label says."""
+    rng = np.random.default_rng(0)
+    x, y = np.zeros((n, 16, 16), np.uint8), rng.integers(0, 4, n)
+    for i, place in enumerate(y):
+        x[i, 4 * place : 4 * place + 4, rng.integers(0, 12) :][:, :4] = 255
+    np.savez(path, x=x, y=y)
+    return path
+
+
+def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path) -> None:
+    data = labelled(tmp_path / "x.npz")
+    for seed in (0, 1):
+        out = tmp_path / f"run-{seed}"
+        assert elbo("train", "vae", "--data", data, "--out", out, "--seed", seed, "--steps", 12, *TINY)[0] == 0
+    code, said, _ = elbo("plot", "list", "--json")
+    kinds = json.loads(said)
+    assert code == 0
+    for kind in kinds:
+        if kind in ("labels", "swiss-roll", "manifold"):  # slow, or more rows than here; drawn in tests of their own
+            continue
+        runs = [tmp_path / "run-0", tmp_path / "run-1"] if kind == "rate-distortion" else [tmp_path / "run-0"]
+        code, _, err = elbo("plot", kind, *runs, "--out", tmp_path / f"{kind}.png")
+        assert code == 0, (kind, err)
+        assert Image.open(tmp_path / f"{kind}.png").size[0] > 100
+    refused(elbo("plot", "traversal", tmp_path / "run-0"), "did you mean 'traversals'?")
+    refused(elbo("plot", "curves"), "of one run")
+    refused(elbo("plot", "curves", tmp_path / "run-0", "--out", tmp_path / "a.txt"), ".svg")
+
+
+def test_metrics_of_a_run_without_a_grid(elbo: Elbo, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert elbo("train", "vae", "--data", labelled(tmp_path / "x.npz"), "--out", out, "--steps", 12, *TINY)[0] == 0
+    code, said, err = elbo("eval", out, "--metrics", "gaussian-tc,mean-mi", "--json")
+    if code == 0:
+        assert json.loads(said)["gaussian-tc"]["mode"] == "dlib"
+    else:
+        assert "10,000" in err, "a protocol that asks for more rows says so"
+    refused(elbo("eval", out, "--metrics", "gaussian-tcc"), "did you mean 'gaussian-tc'?")
+    refused(elbo("eval", out, "--metrics", "udr"), "at least two")
+
+
+def test_compare_says_whether_two_samples_differ(elbo: Elbo, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "a.npy", rng.normal(size=(300, 2)))
+    np.save(tmp_path / "b.npy", rng.normal(size=(300, 2)))
+    np.save(tmp_path / "c.npy", rng.normal(size=(300, 2)) + 0.7)
+    np.save(tmp_path / "d.npy", rng.normal(size=(300, 3)))
+    words = ["--permutations", 200, "--json"]
+    code, said, _ = elbo("compare", tmp_path / "a.npy", tmp_path / "c.npy", *words, "--out", tmp_path / "w.png")
+    assert (code, json.loads(said)["p"]) == (0, pytest.approx(1 / 201))
+    assert Image.open(tmp_path / "w.png").size[0] > 100
+    assert json.loads(elbo("compare", tmp_path / "a.npy", tmp_path / "b.npy", *words)[1])["p"] > 0.05
+    refused(elbo("compare", tmp_path / "a.npy", tmp_path / "d.npy"), "2")
+
+
 def test_help_has_formula_and_citation() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "elboroom.cli", "train", "factor-vae", "--help"], capture_output=True, text=True

@@ -28,8 +28,9 @@ LEVELS = (
     {"training"},
     {"evaluate", "latent"},
     {"run"},
+    {"estimator", "measures"},
     {"plots"},
-    {"report", "studies", "estimator", "explorer", "cli", "flags", "progress", "__main__"},
+    {"report", "studies", "explorer", "commands", "cli", "flags", "progress", "__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 ALSO = {("terms", "divergences")}
