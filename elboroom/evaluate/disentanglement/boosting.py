@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.ensemble._gb import _update_terminal_regions
 from sklearn.tree import DecisionTreeRegressor
 
-from elboroom.evaluate.disentanglement.growth import Close, Ordered
+from elboroom.evaluate.disentanglement.growth import Close, Drawn, Ordered
 
 RAND_R_MAX = 2147483647  # the bound of the one number that a tree draws, for the order in which it looks at features
 
@@ -25,17 +25,6 @@ def cores() -> int:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     said = os.environ.get("OMP_NUM_THREADS", "")
     return min(count, int(said)) if said.isdigit() and int(said) > 0 else count
-
-
-class _Drawn(np.random.RandomState):
-    """A generator whose next draw was made already."""
-
-    def __init__(self, value: int) -> None:
-        super().__init__(0)
-        self.value = value
-
-    def randint(self, *_: Any, **__: Any) -> Any:
-        return self.value
 
 
 class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
@@ -76,14 +65,14 @@ class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
         gradient = -self._loss.gradient(y_true=y, raw_prediction=raw_predictions, sample_weight=None)
         gradient = gradient.reshape(len(X), -1).T.copy()  # (C, n), or (1, n) of two classes
         if i == 0:
-            self.ordered, self.fallbacks = Ordered(X, self.max_depth), 0
+            self.ordered, self.fallbacks = Ordered(X, self.max_depth, self._rule), 0
 
         def grow(k: int, draw: int) -> DecisionTreeRegressor:
             try:
-                tree = self.ordered.tree(gradient[k])
+                tree = self.ordered.tree(gradient[k], draw)
             except Close:
                 self.fallbacks += 1
-                tree = DecisionTreeRegressor(criterion=self._rule, max_depth=self.max_depth, random_state=_Drawn(draw))
+                tree = DecisionTreeRegressor(criterion=self._rule, max_depth=self.max_depth, random_state=Drawn(draw))
                 with config_context(skip_parameter_validation=True):
                     tree.fit(X, gradient[k], sample_weight=sample_weight, check_input=False)
             _update_terminal_regions(
