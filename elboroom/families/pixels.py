@@ -48,6 +48,11 @@ class Bernoulli(Pixels):
     def log_prob_per_pixel(self, x: Tensor) -> Tensor:
         return -F.binary_cross_entropy_with_logits(self.logits, x.expand_as(self.logits), reduction="none")
 
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The same, with one pass less over the pixels."""
+        nll = F.binary_cross_entropy_with_logits(self.logits, x.expand_as(self.logits), reduction="none")
+        return -nll.flatten(-self.event).sum(-1)
+
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return torch.bernoulli(self.mean.detach().expand(*sample_shape, *self.logits.shape))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elboroom.core.problem import Problem
-from elboroom.nets.halving import Double, Halve, Tile
+from elboroom.nets.halving import Double, Halve, Rectify, Tile
 from elboroom.nets.mlp import beside, dense
 
 LARGEST = 128  # pixels
@@ -60,7 +60,7 @@ class ConvEncoder(nn.Module):
         self.frame = Frame(*shape[1:])
         layers: list[nn.Module] = []
         for n, (before, after) in enumerate(pairwise([shape[0], *channels])):
-            layers += [Halve(before, after) if n < fine else Tile(before, after), nn.ReLU(inplace=True)]
+            layers += [Halve(before, after) if n < fine else Tile(before, after), Rectify()]
         self.maps = nn.Sequential(*layers)
         self.dense = dense([16 * channels[-1] + given, *hidden, outputs], nn.ReLU(inplace=True))
 
@@ -89,7 +89,7 @@ class ConvDecoder(nn.Module):
         self.dense = dense([latent + given, *hidden, 16 * channels[0]], nn.ReLU(inplace=True))
         layers: list[nn.Module] = []
         for before, after in pairwise(channels):
-            layers += [nn.ReLU(inplace=True), Double(before, after)]
+            layers += [Rectify(), Double(before, after)]
         self.maps = nn.Sequential(*layers)
 
     def forward(self, z: Tensor, u: Tensor | None = None) -> Tensor:

@@ -32,7 +32,7 @@ class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
 
     The trees of a stage, one for each class, depend on the scores before the stage alone: each thread grows some of
     them. What a tree draws is drawn for it in the order of the classes, so that the number of threads changes nothing. A tree
-    in which two splits are equally good up to rounding is left to scikit-learn, whose order of sums then decides.
+    that cannot be grown for sure as scikit-learn would is left to it.
     """
 
     pool: Executor | None = None

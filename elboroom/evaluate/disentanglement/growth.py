@@ -1,7 +1,8 @@
-"""Regression trees on features that were sorted once: those that scikit-learn would grow, or a refusal where it is close.
+"""Regression trees on features that were sorted once: those that scikit-learn would grow, split for split.
 
 scikit-learn sorts every feature in every node of every tree. Boosting grows thousands of trees on the same features, so here
-they are sorted once and each node keeps its rows in the order of every feature.
+they are sorted once and each node keeps its rows in the order of every feature. Where two splits are equally good up to
+rounding, which happens in nodes of a few rows, scikit-learn's order of sums and of features decides: it is handed that node.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Looks:
 def arranged(rows: Rows, is_left: NDArray[np.bool_]) -> tuple[Rows, Rows]:
     """The two sides of rows in the order that swapping from both ends leaves them in.
 
-    From the front, a row of the right side changes places with the last one not yet placed, until all are placed. So gaps on the
-    left are filled from the back, and a row at the back moves one place forward unless it went left.
+    From the front, a row of the right side changes places with the last one not yet placed, until all are placed. So
+    gaps on the left are filled from the back, and a row at the back moves one place forward unless it went left.
     """
     count = int(is_left.sum())
     low, back = rows[:count].copy(), rows[count:]
