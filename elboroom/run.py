@@ -115,8 +115,8 @@ class Run:
             raise Problem(f"at least one sample is needed, not {n}")
         given = self._u(u, n) if u is not None or not self.given else self.examples(n, "train", seed).u
         n = n if given is None else len(given)
-        reseed(seed)
         p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.prior(Batch(torch.empty(n), given))
+        reseed(seed)
         z: Tensor = p.sample(torch.Size(() if p.mean.dim() > 1 else (n,)))
         return self.decode(z.detach().numpy(), given)
 
@@ -172,7 +172,7 @@ class Run:
         """The mean rate of each dimension, in nats."""
         found = likelihood.evidence(self.split(split)).get("rate_per_dim")
         if found is None:
-            raise Problem("this model has no rate per dimension: its posterior has no density")
+            raise Problem("this model has no rate per dimension: KL(q || p) is not a sum over dimensions here")
         return list(found.parts["dims"])
 
     @cached_property
@@ -305,7 +305,8 @@ def load(
 def _rebuilt(folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own) -> Run:
     method = session.build(spec, own)
     try:
-        method.model.to(next(iter(state.values())).dtype).load_state_dict(state)
+        dtype = next((v.dtype for v in state.values() if v.is_floating_point()), torch.float32)
+        method.model.to(dtype).load_state_dict(state)
     except RuntimeError as error:
         made = spec.versions.get("elboroom", "?")
         raise Problem(f"the weights in {folder} are not those of its nets: it was made by elboroom {made}") from error

@@ -29,7 +29,6 @@ from elboroom import resume
 from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam
 from elboroom.core.objective import Constant, Weight
-from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, DataSet
 from elboroom.divergences.variational import DIVERGENCES
@@ -168,13 +167,6 @@ class Bench:
         return Loop(method, Batches(held, "train", FIT["batch_size"], seed, (), torch.device("cpu")), seed)
 
 
-@pytest.fixture(autouse=True)
-def _floats_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goes round a defect that strikes at random; see `test_a_run_is_loaded_whatever_its_first_tensor_is`."""
-    read = safetensors.torch.load
-    monkeypatch.setattr(safetensors.torch, "load", lambda content: by_kind(read(content), floats_first=True))
-
-
 def by_kind(state: dict[str, Tensor], floats_first: bool) -> dict[str, Tensor]:
     """The same state with its numbers, or its masks and counts, in front."""
     return dict(sorted(state.items(), key=lambda item: item[1].is_floating_point() != floats_first))
@@ -263,14 +255,7 @@ def test_it_trains_given_a_label(pixels: DataSet, name: str, tmp_path: Path) -> 
     assert all(math.isfinite(value) for line in run.log for value in line.values())
 
 
-# Terms that compare codes with draws of the prior, and take these without gradient.
-UNTAUGHT = ("aae", "mmd-vae", "wae-gan", "wae-mmd")
-STILL = pytest.mark.xfail(
-    strict=True, reason="p(z|u) has parameters that no term of this method moves: prior_draws detaches its sample"
-)
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=STILL) if n in UNTAUGHT else n for n in METHODS])
+@pytest.mark.parametrize("name", METHODS)
 def test_given_a_label_no_parameter_stands_still(bench: Bench, name: str) -> None:
     method = bench.fresh(name, given="label")
     before = {key: value.clone() for key, value in method.state_dict().items()}
@@ -566,22 +551,12 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("regularised-vae", {"posterior": "iaf", "r2": "inclusive-kl"}),
     ("alpha-beta-vae", {"posterior": "iaf", "divergence": "inclusive-kl"}),
 ]
-CRASHES: list[tuple[str, dict[str, Any], str]] = [  # with an error of Python, in the first step
-    ("avb", {"posterior": "gaussian"}, "moments() of q(z|x)"),
-    ("avb", {"posterior": "point"}, "moments() of q(z|x)"),
-    ("avb", {"posterior": "iaf"}, "moments() of q(z|x)"),
-    ("dip-vae-ii", {"posterior": "iaf"}, "the variance of q(z|x)"),
-    ("wae-mmd", {"posterior": "iaf", "spread": 1.0}, "the variance of q(z|x)"),
-    ("regularised-vae", {"posterior": "iaf", "r2": "decorrelated"}, "the variance of q(z|x)"),
-]
 
 
 def combined() -> Iterator[Any]:
     for name, options in [*product(METHODS, COMBINATIONS), *MORE]:
-        missing = [what for who, when, what in CRASHES if who == name and when.items() <= options.items()]
-        marks = [pytest.mark.xfail(strict=True, reason=f"asks for {what} unchecked") for what in missing]
         label = ",".join(f"{key}={value}" for key, value in options.items())
-        yield pytest.param(name, options, id=f"{name}-{label}", marks=marks)
+        yield pytest.param(name, options, id=f"{name}-{label}")
 
 
 @pytest.mark.parametrize(("name", "options"), list(combined()))
@@ -648,15 +623,7 @@ def test_a_variant_moves_everything_and_goes_on_where_it_was(
     same(again.state(), whole.state())
 
 
-OVERFLOW = pytest.mark.xfail(
-    strict=True, reason="exp of a free output of the critic overflows; f_penalty does not use the limits of the table"
-)
-
-
-@pytest.mark.parametrize(
-    "f",
-    [pytest.param(f, marks=OVERFLOW) if f in ("reverse-kl", "neyman", "hellinger") else f for f in DIVERGENCES],
-)
+@pytest.mark.parametrize("f", DIVERGENCES)
 def test_every_divergence_starts_finite_on_data_that_is_not_standardised(vectors: DataSet, f: str) -> None:
     method = session.build(specify("f-vae", vectors, "array", None, {**FIT, "f": f}), Own(vectors), vectors)
     method.prepare(adam(1e-3))
@@ -664,18 +631,12 @@ def test_every_divergence_starts_finite_on_data_that_is_not_standardised(vectors
     assert all(math.isfinite(float(value)) for step in range(3) for value in loop.step(step).values())
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if n != "ae"])  # which has no prior
+@pytest.mark.parametrize("name", [n for n in METHODS if n not in ("ae", "aae", "wae-gan")])  # whose p(z) sees no u
 @pytest.mark.parametrize("prior", ["anisotropic", "student", "clustered", "sparse"])
 def test_a_structured_prior_given_labels_is_refused(vectors: DataSet, name: str, prior: str) -> None:
     spec = specify(name, vectors, "array", None, {**FIT, "prior": prior, "given": "label"})
     with pytest.raises(Problem, match=f"--prior {prior} does not depend on labels"):
         session.build(spec, Own(vectors), vectors)
-
-
-@pytest.mark.xfail(strict=True, reason="p(z|u) is in the model, and T(x, z) alone does not read it")
-def test_the_prior_given_a_label_moves_without_adaptive_contrast(pixels: DataSet, tmp_path: Path) -> None:
-    run = train("avb", pixels, tmp_path / "run", **{**FIT, "adaptive": False, "given": "label", "net": "mlp-300"})
-    assert run.model.prior.table.weight.any()
 
 
 def test_the_anisotropic_prior_has_the_spectrum_of_the_data(vectors: DataSet, tmp_path: Path) -> None:
@@ -769,12 +730,7 @@ def test_an_autoencoder_is_sampled_from_the_gaussian_of_its_codes(bench: Bench) 
     assert abs(z.mean(0)).max() > 10 / math.sqrt(n), "which are not those of N(0, I)"
 
 
-NEW_NOISE = pytest.mark.xfail(
-    strict=True, reason="Run.sample seeds, then fits: the first fit encodes and so seeds anew, later ones are kept"
-)
-
-
-@pytest.mark.parametrize("name", [pytest.param("ae", marks=NEW_NOISE), "vae", "aae", "avb"])
+@pytest.mark.parametrize("name", ["ae", "vae", "aae", "avb"])
 def test_the_same_seed_gives_the_same_samples(bench: Bench, name: str) -> None:
     run = load(bench.whole(name).folder, data=bench.data)
     assert np.array_equal(run.sample(3), run.sample(3))
@@ -788,12 +744,7 @@ def test_a_model_with_a_prior_is_sampled_from_it(bench: Bench) -> None:
     assert abs(np.cov(z.T) - np.eye(3)).max() < 5 * math.sqrt(2 / n)
 
 
-IMPLICIT = pytest.mark.xfail(
-    strict=True, reason="the mean of an implicit q is of 32 new draws; nothing fixes the noise"
-)
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=IMPLICIT) if n == "avb" else n for n in METHODS])
+@pytest.mark.parametrize("name", METHODS)
 def test_the_same_question_has_the_same_answer(bench: Bench, name: str) -> None:
     run = bench.whole(name)
     batch = run.examples(4)
@@ -801,25 +752,8 @@ def test_the_same_question_has_the_same_answer(bench: Bench, name: str) -> None:
     assert np.array_equal(run.reconstruct(batch), run.reconstruct(batch))
 
 
-NO_DENSITY = pytest.mark.xfail(strict=True, reason="a flow has a density; what it lacks is a KL per dimension")
-
-
-@pytest.mark.parametrize("name", ["ae", "avb", "aae", pytest.param("vae-iaf", marks=NO_DENSITY)])
-def test_the_reason_why_there_is_no_rate_per_dimension_is_true(bench: Bench, name: str) -> None:
-    run = bench.whole(name)
-    with pytest.raises(Problem) as said:
-        run.kl_per_dim()
-    assert ("has no density" in str(said.value)) == (not has_density(run.model.families[0]))
-
-
-@pytest.mark.xfail(
-    strict=True, raises=TypeError, reason="run._rebuilt takes the dtype of the first tensor, in safetensors' order"
-)
 def test_a_run_is_loaded_whatever_its_first_tensor_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flow keeps masks of bool and orders of int64 beside its weights, and a file names no first one.
-
-    Once this passes, `_floats_first` can go.
-    """
+    """A flow keeps masks of bool and orders of int64 beside its weights, and a file names no first one."""
     run, read = bench.whole("vae-iaf"), safetensors.torch.load
     monkeypatch.setattr(safetensors.torch, "load", lambda content: by_kind(read(content), floats_first=False))
     same(load(run.folder, data=bench.data).model.state_dict(), run.model.state_dict())
@@ -860,8 +794,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_methods.py::test_a_variant_moves_everything_and_goes_on_where_it_was",
     ),
 }
-# 9 to 12 are faults of metrics and are tested in evaluate/disentanglement: 9 in test_known_answers.py and test_irs.py,
-# 10 in test_mig.py, 11 in test_source.py, 12 in test_factor_vae.py.
+# 9 to 12 are faults of metrics and are tested in evaluate/disentanglement: 9 in test_factor_vae.py and test_irs.py,
+# 10 in test_known_answers.py, 11 in test_source.py, 12 in test_factor_vae.py.
 
 
 @pytest.mark.parametrize("where", [where for tests in FAULTS.values() for where in tests])

@@ -45,6 +45,14 @@ def require_density(q: type[Distribution], what: str) -> None:
         )
 
 
+def require_variance(q: type[Distribution], what: str) -> None:
+    """Refuses, in a sentence, a posterior whose variances are not known."""
+    if not getattr(q, "diagonal", False):
+        raise Problem(
+            f"{what} needs the variances of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian"
+        )
+
+
 def rate(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> Tensor:
     """KL(q || p) in nats: closed, (B, D) or (B,), where the pair has a formula; else sampled over z, (B,)."""
     closed = _CLOSED.get((type(q), type(p)))

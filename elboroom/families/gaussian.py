@@ -21,6 +21,7 @@ class Gaussian(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
+    diagonal = True  # its variances are known, one a dimension
 
     def __init__(self, loc: Tensor, logvar: Tensor) -> None:
         self.loc, self.logvar = loc, logvar

@@ -38,8 +38,12 @@ class Implicit(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """Estimated from a few samples."""
-        return self.rsample((self.few,)).mean(0)
+        """The mean over a few noises that are always the same: a code does not depend on when it is asked for."""
+        noise = torch.randn(self.few, self.noise, generator=torch.Generator().manual_seed(0)).to(self.features)
+        shape = (self.few, *self.features.shape[:-1])
+        e = noise.view(self.few, *([1] * (len(shape) - 1)), self.noise).expand(*shape, self.noise)
+        z: Tensor = self.generator(torch.cat([self.features.expand(self.few, *self.features.shape), e], -1))
+        return z.mean(0)
 
     def moments(self) -> Gaussian:
         """The Gaussian of the mean and variance of a few samples, without gradient."""

@@ -6,9 +6,11 @@ import math
 from typing import Any, ClassVar
 
 import torch
+from scipy.special import gammaincinv
 from torch import Tensor, nn
 from torch.distributions import Distribution, StudentT
 
+from elboroom.core import ranks
 from elboroom.core.draw import Batch
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 
@@ -33,12 +35,12 @@ class AnisotropicNormal(nn.Module):
 
 
 class HeavyTailed(Distribution):
-    """A Student-t for each dimension."""
+    """A Student-t with 9 degrees of freedom for each dimension."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, scale: Tensor, df: float = 9.0) -> None:
-        self.t = StudentT(torch.full_like(scale, df), torch.zeros_like(scale), scale, validate_args=False)
+    def __init__(self, scale: Tensor) -> None:
+        self.t = StudentT(torch.full_like(scale, 9.0), torch.zeros_like(scale), scale, validate_args=False)
         super().__init__(torch.Size(), scale.shape, validate_args=False)
 
     @property
@@ -51,8 +53,11 @@ class HeavyTailed(Distribution):
         return log_prob.sum(-1)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        sample: Tensor = self.t.sample(sample_shape)
-        return sample
+        # a normal over the root of a chi-square, which is a gamma, by the inverse of its distribution function
+        scale = self.t.scale
+        shape = (*sample_shape, *scale.shape)
+        chi2 = torch.from_numpy(2 * gammaincinv(4.5, ranks.uniform(shape, scale, 0).double().cpu().numpy())).to(scale)
+        return scale * ranks.normal(shape, scale, 0) / torch.sqrt(chi2.clamp_min(1e-6) / 9)
 
 
 class StudentPrior(AnisotropicNormal):
@@ -83,9 +88,10 @@ class Clusters(Distribution):
         return torch.logsumexp(-0.5 * squared / self.var, -1) - constant
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        chosen = torch.randint(len(self.centres), tuple(sample_shape), device=self.centres.device)
-        centre = self.centres[chosen]
-        return centre + math.sqrt(self.var) * torch.randn_like(centre)
+        shape = (*sample_shape, *self.centres.shape[1:])
+        place = ranks.uniform((*sample_shape, 1), self.centres, 0)[..., 0]
+        centre = self.centres[(place * len(self.centres)).long().clamp_max(len(self.centres) - 1)]
+        return centre + math.sqrt(self.var) * ranks.normal(shape, self.centres, 0)
 
 
 class ClusteredPrior(nn.Module):
@@ -130,8 +136,9 @@ class Spikes(Distribution):
         return self.log_prob_per_dim(z).sum(-1)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        z = torch.randn((*sample_shape, *self.zero.shape), dtype=self.zero.dtype, device=self.zero.device)
-        return torch.where(torch.rand_like(z) < self.share, self.spike * z, z)
+        shape = (*sample_shape, *self.zero.shape)
+        z = ranks.normal(shape, self.zero, 0)
+        return torch.where(ranks.uniform(shape, self.zero, 0) < self.share, self.spike * z, z)
 
 
 class SparsePrior(nn.Module):

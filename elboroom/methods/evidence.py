@@ -15,7 +15,7 @@ from elboroom.weights.schedules import Cyclical, Geometric, Linear, Sigmoid, Sta
 @method("ae", "nll", paper="Hinton & Salakhutdinov 2006")
 def ae(parts: Parts) -> Method:
     """A deterministic autoencoder: no rate, no prior, no density."""
-    return descend(parts.vae("point", prior=False), nll())
+    return descend(parts.vae("point", prior="none"), nll())
 
 
 @method("vae", "nll + kl", paper="Kingma & Welling 2014, Eq. 3")

@@ -58,7 +58,8 @@ def wae_mmd(
     spread: weight of KL(N(mu, sigma^2) || N(mu, I)), for gaussian encoders
     """
     objective = cost(reconstruction) + lam * mmd(kernel, unbiased=True)
-    return descend(parts.vae("point"), objective + spread * own_spread() if spread else objective)
+    stochastic = spread > 0 or parts.choices.posterior == "gaussian"  # then its spread is worth a line in the log
+    return descend(parts.vae("point"), objective + spread * own_spread() if stochastic else objective)
 
 
 @method("wae-gan", "c(x, g(z)) - lam log D(z)", paper="Tolstikhin et al. 2018, Alg. 1")
@@ -71,7 +72,7 @@ def wae_gan(
     reconstruction: squared error summed over pixels, or -log p(x|z)
     critic_lr: learning rate of the critic
     """
-    model, critic = parts.vae("point"), parts.critic(width=512, depth=4)
+    model, critic = parts.vae("point", prior="fixed"), parts.critic(width=512, depth=4)
     return Method(
         model,
         players=[
@@ -91,7 +92,7 @@ def aae(parts: Parts, lam: NonNegative = 1.0, reconstruction: Cost = "nll", crit
     reconstruction: -log p(x|z), or squared error summed over pixels
     critic_lr: learning rate of the critic
     """
-    model, critic = parts.vae("point"), parts.critic(width=512, depth=4)
+    model, critic = parts.vae("point", prior="fixed"), parts.critic(width=512, depth=4)
     return Method(
         model,
         players=[

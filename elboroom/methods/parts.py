@@ -29,6 +29,7 @@ from elboroom.families.point import PointPosterior
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
 from elboroom.nets.joint import JointCritic
 
+Prior = Literal["given", "fixed", "none"]
 FEATURES = 64  # of x, for flows, generators and critics
 
 
@@ -88,12 +89,13 @@ class Parts:
         """Steps for an amount that is a fraction of the run (up to 1) or a number of steps (above)."""
         return round(amount * self.steps) if amount <= 1 else round(amount)
 
-    def vae(self, posterior: str = "gaussian", prior: bool = True) -> LatentModel:
-        """A model with this posterior, unless the user chose another; a method that has no prior says so."""
+    def vae(self, posterior: str = "gaussian", prior: Prior = "given") -> LatentModel:
+        """A model with this posterior, unless the user chose another.
+
+        A prior that nothing would teach to depend on u is fixed; a method that has no prior says none.
+        """
         kind = posterior if self.choices.posterior == "auto" else self.choices.posterior
-        return LatentModel(
-            self.posterior(kind), self.prior() if prior else NoPrior(self.choices.latent), self.likelihood()
-        )
+        return LatentModel(self.posterior(kind), self.prior(prior), self.likelihood())
 
     def posterior(self, kind: str) -> nn.Module:
         """q(z|x,u) on an encoder."""
@@ -107,10 +109,14 @@ class Parts:
         net = self.encoder or nets.encoder(self.net, self.about.shape, outputs, self.given, self.choices.init)
         return make(net)
 
-    def prior(self) -> nn.Module:
+    def prior(self, of: Prior = "given") -> nn.Module:
         """p(z|u)."""
         latent, kind = self.choices.latent, self.choices.prior
-        if self.given:
+        if of == "none":
+            if kind != "normal":
+                raise Problem(f"this method has no prior, so --prior {kind} means nothing here")
+            return NoPrior(latent)
+        if self.given and of == "given":
             if kind != "normal":
                 raise Problem(f"--prior {kind} does not depend on labels: leave --given out, or use --prior normal")
             return ConditionalNormal(latent, self.given)

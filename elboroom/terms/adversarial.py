@@ -9,9 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elboroom.core import ranks
-from elboroom.core.draw import Draw
+from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
+from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
+
+FEW = 1000.0  # T and f*(T) of a critic stay below this in size: still a lower bound, and nothing overflows
 
 
 def permuted(z: Tensor) -> Tensor:
@@ -56,16 +59,28 @@ def prior_critic(critic: nn.Module) -> Term:
 
     def value(draw: Draw) -> Tensor:
         codes = draw.z[0].detach()
-        real = critic(prior_draws(draw, codes)).squeeze(-1)
+        real = critic(prior_draws(draw, codes).detach()).squeeze(-1)
         return F.softplus(-real) + F.softplus(critic(codes).squeeze(-1))
 
     return Term("critic", value, modules=(critic,))
 
 
 def prior_draws(draw: Draw, like: Tensor) -> Tensor:
-    """One draw of the prior for each row, without gradient, (B, J)."""
-    sample: Tensor = draw.p.sample(() if draw.p.mean.dim() > 1 else like.shape[:1])
-    return sample.detach()
+    """One draw of the prior for each row, with a gradient where the prior has one, (B, J)."""
+    shape = () if draw.p.mean.dim() > 1 else like.shape[:1]
+    sample: Tensor = draw.p.rsample(shape) if draw.p.has_rsample else draw.p.sample(shape)
+    return sample
+
+
+def _anything(model: LatentModel) -> None:
+    """No demand."""
+
+
+def _has_moments(model: LatentModel) -> None:
+    if not hasattr(model.families[0], "moments"):
+        raise Problem(
+            "adaptive contrast needs a posterior that is sampled: use --posterior implicit, or --adaptive False"
+        )
 
 
 def _contrast(draw: Draw, adaptive: bool) -> Any:
@@ -83,7 +98,7 @@ def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
         ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
         return ratio + r.log_prob(z) - draw.p.log_prob(z)  # type: ignore[no-any-return]
 
-    return Term("kl_critic", value, modules=(critic,))
+    return Term("kl_critic", value, check=_has_moments if adaptive else _anything, modules=(critic,))
 
 
 def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
@@ -92,9 +107,9 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
     def value(draw: Draw) -> Tensor:
         x, u, z, r = draw.batch.x, draw.batch.u, draw.z[0].detach(), _contrast(draw, adaptive)
         if r is None:
-            other = prior_draws(draw, z)
+            other = prior_draws(draw, z).detach()
         else:
-            z, other = (z - r.loc) / r.stddev, torch.randn_like(z)
+            z, other = (z - r.loc) / r.stddev, ranks.normal(tuple(z.shape), z, 0)
         return F.softplus(-critic(x, z, u)) + F.softplus(critic(x, other, u))
 
     return Term("critic", value, modules=(critic,))
@@ -104,7 +119,8 @@ def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
     """E_q(z) T - E_p f*(T), a lower bound of D_f(q(z) || p(z)), T the critic's output mapped into the domain of f*."""
 
     def value(draw: Draw) -> Tensor:
-        return bound(f, critic(draw.z[0]), critic(prior_draws(draw, draw.z[0])))
+        z = draw.z[0]
+        return bound(f, *(critic(codes).clamp(*f.limits(FEW)) for codes in (z, prior_draws(draw, z))))
 
     return Term(f"D_{f.name}", value, modules=(critic,))
 
@@ -114,6 +130,6 @@ def f_critic(critic: nn.Module, f: FDivergence) -> Term:
 
     def value(draw: Draw) -> Tensor:
         z = draw.z[0].detach()
-        return -bound(f, critic(z), critic(prior_draws(draw, z)))
+        return -bound(f, *(critic(codes).clamp(*f.limits(FEW)) for codes in (z, prior_draws(draw, z).detach())))
 
     return Term("critic", value, modules=(critic,))

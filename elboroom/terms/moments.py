@@ -10,7 +10,7 @@ from torch import Tensor
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_density
+from elboroom.core.pairs import require_variance
 
 Of = Literal["means", "samples"]
 
@@ -68,4 +68,4 @@ def _centred(draw: Draw) -> Tensor:
 
 
 def _check(model: LatentModel) -> None:
-    require_density(model.families[0], "a penalty on moments")
+    require_variance(model.families[0], "a penalty on moments")

@@ -11,7 +11,7 @@ from torch import Tensor
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_density
+from elboroom.core.pairs import require_variance
 from elboroom.core.problem import Problem
 from elboroom.divergences.kernels import imq_scales, mmd2_u, mmd2_v, rbf
 from elboroom.terms.adversarial import prior_draws
@@ -54,7 +54,7 @@ def inclusive_kl() -> Term:
 
     def value(draw: Draw) -> Tensor:
         q = draw.q.gathered()
-        z = prior_draws(draw, draw.z[0])  # (B, J)
+        z = prior_draws(draw, draw.z[0])  # (B, J), reparametrised where the prior is learned
         log_q = q.log_prob_per_dim(z.unsqueeze(1)).sum(-1)  # (B, M)
         return draw.p.log_prob(z) - torch.logsumexp(log_q, 1) + math.log(log_q.shape[1])  # type: ignore[no-any-return]
 
@@ -83,4 +83,4 @@ def own_spread() -> Term:
     def value(draw: Draw) -> Tensor:
         return 0.5 * (draw.q.variance - draw.q.logvar - 1)  # type: ignore[no-any-return]
 
-    return Term("spread", value, check=lambda model: require_density(model.families[0], "--spread"))
+    return Term("spread", value, check=lambda model: require_variance(model.families[0], "--spread"))

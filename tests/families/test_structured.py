@@ -80,12 +80,7 @@ def test_shapes_and_mean(name: str) -> None:
     assert p.mean.shape == (3,)
 
 
-LOCAL = pytest.mark.xfail(strict=True, reason="its noise is drawn by torch.randn for the rows of one process")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=LOCAL) if n in ("student", "clustered", "sparse") else n for n in PRIORS]
-)
+@pytest.mark.parametrize("name", PRIORS)
 def test_two_processes_draw_what_one_would(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is drawn for the global batch and sliced; else every process compares its codes with the same few draws."""
     p = prior(name, 2)

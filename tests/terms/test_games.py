@@ -227,13 +227,7 @@ def test_the_adaptive_critic_sees_standardised_codes_and_standard_noise() -> Non
     assert not torch.equal(seen[0], seen[1])
 
 
-@pytest.mark.parametrize(
-    "adaptive",
-    [
-        False,
-        pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="torch.randn_like draws for one process alone")),
-    ],
-)
+@pytest.mark.parametrize("adaptive", [False, True])
 def test_two_processes_contrast_with_what_one_would(adaptive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is drawn for the global batch and sliced."""
 

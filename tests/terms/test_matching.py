@@ -242,7 +242,6 @@ def test_sigma_falls_unless_the_spread_holds_it(vectors: DataSet) -> None:
     assert float(logged["spread"]) >= 0
 
 
-@pytest.mark.xfail(strict=True, reason="the spread is a term of the objective only where it has a weight")
 def test_the_spread_of_a_gaussian_encoder_is_logged_without_a_weight_too(vectors: DataSet) -> None:
     """Section 2.13: log mean sigma, which is how a user sees it fall."""
     assert {"spread", "sigma"} & wae(vectors)[1].step(0).keys()
