@@ -18,14 +18,15 @@ from elboroom.run import load, train
 class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """`VAE("beta-vae", beta=4).fit(X).transform(X)`: rows of real features to codes.
 
-    X is (n, D) with a Gaussian likelihood by default; pass `likelihood="bernoulli"` for values in [0, 1]. Every option of
-    the method, of the model and of training is a keyword. A batch larger than the data is clipped to it.
+    X is (n, D), with a Gaussian likelihood of unit sigma on columns that are brought to mean 0 and deviation 1 first
+    (`standardise`). Every option of the method, of the model and of training is a keyword. A batch larger than the data
+    is clipped to it.
     """
 
     def __init__(self, method: str = "vae", *, latent: int = 2, steps: int = 1000, batch_size: int = 64, lr: float = 1e-3,
-                 random_state: Any = 0, **options: Any) -> None:  # fmt: skip
+                 standardise: bool = True, random_state: Any = 0, **options: Any) -> None:  # fmt: skip
         self.method, self.latent, self.steps, self.batch_size, self.lr = method, latent, steps, batch_size, lr
-        self.random_state = random_state
+        self.standardise, self.random_state = standardise, random_state
         self.__dict__.update(options)
 
     def _options(self) -> dict[str, Any]:
@@ -50,7 +51,11 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def fit(self, X: Any, y: Any = None) -> VAE:
         """Trains on the rows of X."""
-        values = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
+        raw = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        scale = raw.std(0)
+        self.mean_ = raw.mean(0) if self.standardise else np.zeros(raw.shape[1])
+        self.scale_ = np.where(scale > 0, scale, 1.0) if self.standardise else np.ones(raw.shape[1])
+        values = ((raw - self.mean_) / self.scale_).astype(np.float32)
         with tempfile.TemporaryDirectory() as folder:
             run = train(
                 self.method,
@@ -72,12 +77,12 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """The means of q(z|x), (n, latent), in the precision of X."""
         check_is_fitted(self)
         values = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return self.run_.encode(values).astype(values.dtype)
+        return self.run_.encode((values - self.mean_) / self.scale_).astype(values.dtype)
 
-    def inverse_transform(self, Z: Any) -> NDArray[np.float32]:
+    def inverse_transform(self, Z: Any) -> NDArray[np.floating[Any]]:
         """The means of p(x|z), (n, D)."""
         check_is_fitted(self)
-        return self.run_.decode(Z)
+        return np.asarray(self.run_.decode(Z) * self.scale_ + self.mean_)
 
     def _seed(self) -> int:
         if self.random_state is None:

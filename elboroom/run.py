@@ -16,6 +16,7 @@ from torch.distributions import MultivariateNormal
 
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.method import Method
+from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
@@ -172,7 +173,9 @@ class Run:
         """The mean rate of each dimension, in nats."""
         found = likelihood.evidence(self.split(split)).get("rate_per_dim")
         if found is None:
-            raise Problem("this model has no rate per dimension: KL(q || p) is not a sum over dimensions here")
+            dense = has_density(self.model.families[0])
+            why = "its KL is no sum over dimensions" if dense else "its posterior has no density"
+            raise Problem(f"this model has no rate per dimension: {why}")
         return list(found.parts["dims"])
 
     @cached_property

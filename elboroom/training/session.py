@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
@@ -112,8 +113,11 @@ def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
 
 
 def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
-    """One process of a run that Fabric launched."""
+    """One process of a run that Fabric launched; all leave together, or the last would lose its peers."""
     _train(fabric.device, fabric.autocast, spec, folder, own, bar)
+    fabric.barrier()
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
