@@ -15,7 +15,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 demo: setup  ## train a beta-TCVAE on rendered dSprites for a few minutes, measure it, write its report
 	rm -rf runs/demo
-	$(BIN)/elbo train beta-tcvae --data dsprites --steps 5000 --lr 1e-3 --beta 2 --seed 1 --out runs/demo
+	$(BIN)/elbo train beta-tcvae --data dsprites --steps 3000 --lr 1e-3 --beta 2 --seed 1 --out runs/demo
 	$(BIN)/elbo eval runs/demo
 	$(BIN)/elbo report runs/demo
 

@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 import elboroom.methods  # noqa: F401 registers every method
 from elboroom.core.problem import Problem
 from elboroom.data import registry as data
+from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods.parts import Choices
 from elboroom.methods.registry import ByData, Card, Option, cards
 from elboroom.plots.curves import series
@@ -34,6 +35,7 @@ from elboroom.training.fit import Fit
 
 FOLDER = Path(__file__).parent / "methods"
 README = FOLDER.parents[1] / "README.md"
+METRICS = FOLDER.parent / "metrics.md"
 STEPS, IMAGES, SIDE = 400, 4096, 32
 CURVE = f"""From a run of {STEPS} steps on {IMAGES:,} images of dSprites, {SIDE} by {SIDE} pixels, with the net `mlp-300`: it
 shows how the terms move, not what the method can reach. Weights that move are drawn in orange."""
@@ -81,7 +83,21 @@ def contents() -> str:
 def pages() -> dict[Path, str]:
     """Every page by its path."""
     found = {FOLDER / f"{name}.md": page(card) for name, card in cards().items()}
-    return {README: readme(), FOLDER / "README.md": contents()} | found
+    return {README: readme(), METRICS: metrics_page(), FOLDER / "README.md": contents()} | found
+
+
+def metrics_page() -> str:
+    """The table of metrics with their modes."""
+    rows = [(f"`{m.name}`", ", ".join(f"`{mode}`" for mode in m.modes), _cell(m.summary)) for m in metrics().values()]
+    parts = [
+        "# Metrics of latent spaces",
+        "Each takes codes and factors, as arrays (`elboroom.evaluate.disentanglement.score`) or from the code table of a run "
+        "(`elbo eval RUN --metrics NAME,NAME --mode MODE`), and carries its mode and settings. `dlib` draws and computes as "
+        "the 12,600-model study of Locatello et al. 2019 did. The first mode is the default.",
+        _table(("metric", "modes", "what it is"), rows),
+        "UDR compares several runs: `elbo eval RUN RUN ... --metrics udr`.",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def readme() -> str:
