@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -67,15 +68,15 @@ class Player:
         self.turns, self.batch = turns, batch
 
 
-class Watch(nn.Module):
+class Watch(nn.Module, ABC):
     """Looks every `every` steps, remembers in buffers, and may end the run."""
 
     every: int = 0
     improved: bool = False  # whether the last look was the best so far
 
+    @abstractmethod
     def look(self, method: Method, step: int) -> bool:
         """Whether the run should end."""
-        raise NotImplementedError
 
 
 class Method(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -43,12 +44,12 @@ class Term:
         return Constant(weight) * self
 
 
-class Weight(nn.Module):
+class Weight(nn.Module, ABC):
     """What stands before a term: a number, a schedule of the step, or a controller of the value. Memory lives in buffers."""
 
+    @abstractmethod
     def now(self, step: int) -> float | Tensor:
         """The coefficient at this step."""
-        raise NotImplementedError
 
     def apply_to(self, step: int, value: Tensor) -> Tensor:
         """What is descended, given the batch mean of the term."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from elboroom.core.draw import Batch
 from elboroom.families.gaussian import LOG_2PI
 
 
-class Pixels(Distribution):
+class Pixels(Distribution, ABC):
     """A distribution whose event is an image (C, H, W) or a vector (D,), its coordinates independent given z."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
@@ -24,9 +25,9 @@ class Pixels(Distribution):
         self.event = event
         super().__init__(centre.shape[:-event], centre.shape[-event:], validate_args=False)
 
+    @abstractmethod
     def log_prob_per_pixel(self, x: Tensor) -> Tensor:
         """One value a pixel and channel."""
-        raise NotImplementedError
 
     def log_prob(self, x: Tensor) -> Tensor:
         return self.log_prob_per_pixel(x).flatten(-self.event).sum(-1)

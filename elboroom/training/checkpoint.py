@@ -10,8 +10,8 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors.torch
 from safetensors import SafetensorError
+from safetensors import torch as tensors
 from torch import Tensor
 
 from elboroom.core.problem import Problem
@@ -68,7 +68,7 @@ class Checkpoints:
         """Writes the state, then the JSON that vouches for it, then drops what is too old."""
         self.folder.mkdir(exist_ok=True)
         whole, alias = _once_each(state)
-        content = safetensors.torch.save(whole)
+        content = tensors.save(whole)
         stem = name or f"step-{step:09d}"
         write(self.folder / f"{stem}.safetensors", content)
         vouch = {"step": step, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "alias": alias}
@@ -101,7 +101,7 @@ class Checkpoints:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != vouch["sha256"]:
                 raise Problem(f"checkpoint {path} is damaged (its checksum differs)")
-            state = safetensors.torch.load(content)
+            state = tensors.load(content)
             state.update({name: state[kept] for name, kept in vouch["alias"].items()})
             return Checkpoint(int(vouch["step"]), state)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:

@@ -88,6 +88,6 @@ def test_memory_of_a_weight_is_in_the_state() -> None:
 
 
 def test_a_weight_says_what_it_is() -> None:
-    with pytest.raises(NotImplementedError):
-        Weight().now(0)
+    with pytest.raises(TypeError, match="abstract"):
+        Weight()  # type: ignore[abstract]
     assert Constant(4).now(10**6) == 4.0
