@@ -14,6 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 import torch
+from contract import Bench
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
@@ -146,3 +147,9 @@ def ppca() -> type[Ppca]:
 def exact() -> Callable[[Draw], Draw]:
     """Puts z of a Draw at points over which means of quadratics are exact."""
     return at_sigma_points
+
+
+@pytest.fixture(scope="module")
+def bench(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    torch.set_num_threads(1)
+    return Bench(pixels, tmp_path_factory.mktemp("whole"))

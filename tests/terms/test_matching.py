@@ -243,5 +243,5 @@ def test_sigma_falls_unless_the_spread_holds_it(vectors: DataSet) -> None:
 
 
 def test_the_spread_of_a_gaussian_encoder_is_logged_without_a_weight_too(vectors: DataSet) -> None:
-    """Section 2.13: log mean sigma, which is how a user sees it fall."""
+    """That is how a user sees it fall."""
     assert {"spread", "sigma"} & wae(vectors)[1].step(0).keys()

@@ -1,0 +1,158 @@
+"""What the tests of the registry share: small runs of every method, and how they are held against one another."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elboroom.core.method import Method, adam
+from elboroom.data.dataset import DataSet
+from elboroom.methods.registry import cards
+from elboroom.run import Run, train
+from elboroom.training import session
+from elboroom.training.batches import Batches
+from elboroom.training.checkpoint import Checkpoint, Checkpoints
+from elboroom.training.loop import Loop
+from elboroom.training.session import Own
+from elboroom.training.spec import Spec, specify
+
+METHODS = list(cards())
+HALF, WHOLE = 4, 8
+FIT: dict[str, Any] = {
+    "steps": WHOLE,
+    "batch_size": 8,
+    "latent": 3,
+    "lr": 1e-3,
+    "log_every": 3,
+    "checkpoint_every": HALF,
+    "threads": 1,
+    "device": "cpu",
+}
+# Options that put memory to work. A method whose memory its defaults leave asleep fails
+# `test_memory_is_at_work` until it has an entry here.
+AT_WORK: dict[str, dict[str, Any]] = {
+    "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
+    "mdr-vae": {"rate": 200.0},
+}
+
+
+# Buffers that a state keeps and that never change: masks of flows, spectra of priors.
+CONSTANT = re.compile(r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)")
+
+
+class Killed(Exception):
+    """The plug is pulled."""
+
+
+class ActAt:
+    """A progress bar that does something at a step."""
+
+    def __init__(self, step: int, act: Callable[[], None]) -> None:
+        self.step, self.act = step, act
+
+    def __call__(self, step: int, line: dict[str, float]) -> None:
+        if step == self.step:
+            self.act()
+
+    def close(self) -> None: ...
+
+
+def act_at(step: int, act: Callable[[], None]) -> Callable[[Spec], ActAt]:
+    """The bar, as a run asks for it."""
+    return lambda spec: ActAt(step, act)
+
+
+def kill() -> None:
+    raise Killed
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def memory(method: Method) -> dict[str, Tensor]:
+    """What a method remembers beside its parameters: the buffers that its state keeps and that are no constants."""
+    known = {name for name, _ in method.named_parameters()}
+    state = {name: tensor for name, tensor in method.state_dict().items() if not CONSTANT.fullmatch(name)}
+    return {name: tensor.clone() for name, tensor in state.items() if name not in known}
+
+
+def updates(state: dict[str, Tensor]) -> dict[str, set[float]]:
+    """How many updates each optimiser has made, by its own count for every parameter."""
+    counts: dict[str, set[float]] = {}
+    for key, value in state.items():
+        if re.fullmatch(r"optimiser/.*/step", key):
+            counts.setdefault(key.split("/")[1], set()).add(float(value))
+    return counts
+
+
+def turns(method: Method, steps: int) -> dict[str, set[float]]:
+    """How many updates each group should have made: one for every turn of every player that moves it."""
+    counted = dict.fromkeys(method.groups, 0)
+    for player in method.players:
+        for name in player.moves:
+            counted[name] += sum(len(list(player.turns(step))) for step in range(steps))
+    return {name: {float(count)} for name, count in counted.items()}
+
+
+def newest(folder: Path) -> Checkpoint:
+    found = Checkpoints(folder / "checkpoints").newest()
+    assert found is not None
+    return found
+
+
+def half(bench: Bench, name: str) -> dict[str, Tensor]:
+    """The state of the whole run half-way."""
+    return Checkpoints(bench.whole(name).folder / "checkpoints").read(f"step-{HALF:09d}").state
+
+
+def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
+    """Two states agree in every bit."""
+    assert a.keys() == b.keys()
+    differ = [name for name in a if a[name].dtype != b[name].dtype or not torch.equal(a[name], b[name])]
+    assert not differ, f"these differ: {differ}"
+
+
+class Bench:
+    """Whole runs of every method, trained once and looked at by several tests."""
+
+    def __init__(self, data: DataSet, folder: Path) -> None:
+        self.data, self.folder = data, folder
+        self.runs: dict[str, Run] = {}
+
+    def train(self, name: str, out: Path, **more: Any) -> Run:
+        return train(name, self.data, out, **{**FIT, **AT_WORK.get(name, {}), **more})
+
+    def whole(self, name: str) -> Run:
+        if name not in self.runs:
+            self.runs[name] = self.train(name, self.folder / name)
+        return self.runs[name]
+
+    def fresh(self, name: str, **more: Any) -> Method:
+        """The method at step 0, ready to train."""
+        spec = specify(name, self.data, "array", None, {**FIT, **AT_WORK.get(name, {}), **more})
+        method = session.build(spec, Own(self.data))
+        method.prepare(adam(FIT["lr"]))
+        return method
+
+    def loop(self, method: Method, seed: int = 0) -> Loop:
+        held = self.data.hold_out(self.data.holdout)
+        return Loop(method, Batches(held, "train", FIT["batch_size"], seed, (), torch.device("cpu")), seed)
+
+
+def by_kind(state: dict[str, Tensor], floats_first: bool) -> dict[str, Tensor]:
+    """The same state with its numbers, or its masks and counts, in front."""
+    return dict(sorted(state.items(), key=lambda item: item[1].is_floating_point() != floats_first))
+
+
+def moved(before: Method, after: dict[str, Tensor]) -> Iterator[tuple[str, bool, bool]]:
+    """(name, whether it may move, whether it did) for every parameter."""
+    for name, parameter in before.named_parameters():
+        yield name, parameter.requires_grad, not torch.equal(parameter, after[name])
