@@ -25,18 +25,18 @@ def flips(run: Run, n: int = 10, seed: int = 0) -> Figure:
 
 
 def shift(run: Run, n: int = 8, seed: int = 0) -> Figure:
-    """A triangle that was never seen, then inverted images: input above reconstruction, with the rank of the ELBO."""
+    """A triangle that was never seen, moved along the first dimension, then inverted images above their reconstructions."""
     clean = _images(run, n, seed)
     rows, names = [], []
     elbos = np.concatenate([elbo_per_example(run.model, batch) for batch in run.split(most=1000).batches()])
     for name, response in domain_shift(run.model, clean, elbos).items():
-        pair = [response.x, response.reconstruction]
+        pair, said = [response.x, response.reconstruction], _said(response)
         if name == "triangle":  # one image, moved along the first dimensions
             start = replace(clean, x=clean.x.new_tensor(response.x), u=None if clean.u is None else clean.u[:1])
             moved = run.traverse(start, run.order[:1], points=n)[0]
-            pair = [np.repeat(response.x, n, 0), moved]
+            pair, said = [np.repeat(response.x, n, 0), moved], f"along z{run.order[0]}\n{said}"
         rows += pair
-        names += [name, _said(response)]
+        names += [name, said]
     return contact_sheet(colour(np.stack(rows)), names)
 
 
