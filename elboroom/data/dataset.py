@@ -1,4 +1,4 @@
-"""DataSet: examples kept as they came (bytes, bits, reals) and gathered by index."""
+"""DataSet: examples kept as they came (bytes, bits, reals, tokens) and gathered by index."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.data.tokens import END, PAD, START, Tokeniser
 
 Kind = Literal["pixels", "vectors", "tokens"]
 Index = NDArray[np.integer[Any]] | Tensor | Sequence[int]
@@ -27,10 +28,10 @@ class About:
 
     name: str  # registry name, or the path or "array" of a user's own
     kind: Kind
-    shape: tuple[int, ...]  # (C, H, W) or (D,)
+    shape: tuple[int, ...]  # (C, H, W), (D,), or (the most tokens that are predicted of a sentence,)
     n: int  # training examples
     labels: dict[str, int]  # what is observed beside x: name -> number of values, in column order
-    levels: int = 256  # 2 binary, 256 8-bit, 0 real valued
+    levels: int = 256  # 2 binary, 256 8-bit, 0 real valued; of tokens the size of the vocabulary
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dict."""
@@ -60,7 +61,7 @@ class Store(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, index: NDArray[np.int64]) -> Tensor: ...  # float32, (B, *shape)
+    def take(self, index: NDArray[np.int64]) -> Tensor: ...  # float32, (B, *shape); of tokens int64, (B, L)
 
     def raw(self) -> Iterator[memoryview]: ...  # the bytes as kept, for the hash
 
@@ -125,6 +126,59 @@ class Reals:
         return chunks(self.array)
 
 
+def runs(first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first[0], first[0] + 1, ... `counts[0]` of them, then those from first[1], and so on, end to end."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
+
+
+class Ragged:
+    """Sentences as ids end to end, int32, without markers: sentence i is ids[offsets[i] : offsets[i + 1]].
+
+    Where a `table` is given, the ids are types and table[id] is the token. `words` are the words of each sentence and its
+    end, (N,), where tokens are no words.
+    """
+
+    def __init__(
+        self,
+        ids: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        table: NDArray[np.int32] | None = None,
+        words: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.ids, self.offsets, self.table = np.asarray(ids, np.int32), np.asarray(offsets, np.int64), table
+        self.words = np.diff(self.offsets) + 1 if words is None else words
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def lengths(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many tokens are predicted: those of the sentence and its end, (B,)."""
+        return self.offsets[1:][index] - self.offsets[:-1][index] + 1
+
+    def take(self, index: NDArray[np.int64]) -> Tensor:
+        first, counts = self.offsets[:-1][index], self.lengths(index) - 1  # (B,)
+        x = np.full((len(index), 2 + counts.max(initial=0)), PAD, np.int64)  # (B, L)
+        rows = np.arange(len(index))
+        ids = self.ids[runs(first, counts)]  # (tokens of all,)
+        x[:, 0] = START
+        x[np.repeat(rows, counts), runs(np.ones_like(counts), counts)] = ids if self.table is None else self.table[ids]
+        x[rows, 1 + counts] = END
+        return torch.from_numpy(x)
+
+    def raw(self) -> Iterator[memoryview]:
+        for array in (self.offsets, self.ids, self.table):
+            yield from chunks(array) if array is not None else ()
+
+
+class Text(Protocol):
+    """What sentences were tokenised from."""
+
+    def sentences(self, index: NDArray[np.int64]) -> list[str]: ...  # as they were read
+
+    def tokenised(self, splits: Mapping[str, NDArray[np.int64]]) -> DataSet: ...  # the vocabulary is that of "train"
+
+
 @final
 class DataSet:
     """Examples x with the labels u observed beside them, in named splits; rows are asked for by index."""
@@ -138,6 +192,9 @@ class DataSet:
         label_values: Mapping[str, NDArray[np.float64]] | None = None,
         holdout: float = 0.0,
         hash: str | None = None,
+        tokeniser: Tokeniser | None = None,
+        text: Text | None = None,
+        classes: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.splits = dict(splits) if splits is not None else {"train": np.arange(len(store), dtype=np.int64)}
         self.about = replace(about, n=len(self.splits["train"]))
@@ -145,6 +202,11 @@ class DataSet:
         self.labels = _columns(about, labels, len(store))  # (N, K)
         self.label_values = dict(label_values or {})
         self.holdout = holdout  # the share held out as "test" by default, where the source has no test split
+        self.tokeniser = tokeniser
+        self.classes = {
+            name: tuple(values) for name, values in (classes or {}).items()
+        }  # what the values of a label mean
+        self._text = text
         self._hash = hash
         if len(store) < 2:
             raise Problem(f"'{about.name}' has {len(store)} example{'s' * (len(store) == 0)}; at least 2 are needed")
@@ -169,8 +231,34 @@ class DataSet:
         return self._hash
 
     def x(self, index: Index) -> Tensor:
-        """The examples at `index`, float32: pixels in [0, 1] of shape (B, C, H, W), or real vectors (B, D)."""
+        """The examples at `index`, float32: pixels in [0, 1] of shape (B, C, H, W), or real vectors (B, D).
+
+        Sentences are rows of int64 `<s> tokens </s>`, padded to the longest among them, (B, L).
+        """
         return self.store.take(_rows(index))
+
+    def lengths(self, index: Index) -> Tensor:
+        """How many tokens are predicted of the sentences at `index`, the end of each counted as one, (B,)."""
+        return torch.from_numpy(self._sentences.lengths(_rows(index)))
+
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """Of every sentence its whitespace words, the end counted as one, whatever the tokens are, (N,)."""
+        return self._sentences.words
+
+    def sentences(self, index: Index) -> list[str]:
+        """The sentences at `index` as they were read, runs of spaces as one; decoded where only tokens were handed in."""
+        if self._text is not None:
+            return self._text.sentences(_rows(index))
+        if self.tokeniser is None:
+            raise Problem(f"'{self.about.name}' came without a tokeniser, so its sentences cannot be told")
+        return [self.tokeniser.decode(row) for row in self._sentences.take(_rows(index)).tolist()]
+
+    @property
+    def _sentences(self) -> Ragged:
+        if not isinstance(self.store, Ragged):
+            raise Problem(f"'{self.about.name}' is {self.about.kind}, not text")
+        return self.store
 
     def u(self, index: Index, given: Sequence[str]) -> Tensor:
         """The labels named in `given` at `index`, each one-hot, side by side: (B, sum of their sizes)."""
@@ -199,7 +287,10 @@ class DataSet:
             raise Problem(f"holding out {share:g} of {len(train)} examples leaves fewer than 2 to train on")
         order = np.random.default_rng(SEED).permutation(len(train))
         splits = {**self.splits, "train": np.sort(train[order[count:]]), name: np.sort(train[order[:count]])}
-        return DataSet(self.about, self.store, splits, self.labels, self.label_values, 0.0, self._hash)
+        if self._text is not None:
+            return self._text.tokenised(splits)
+        kept = (self.labels, self.label_values, 0.0, self._hash, self.tokeniser, None, self.classes)
+        return DataSet(self.about, self.store, splits, *kept)
 
 
 def _rows(index: Index) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.problem import Problem, nearest, unknown
-from elboroom.data import arrays, dsprites, folder, places
+from elboroom.data import arrays, dsprites, folder, lines, places, text
 from elboroom.data.dataset import DataSet
 from elboroom.data.download import Progress, checksum, fetch
 from elboroom.data.sources import SOURCES, Source
+from elboroom.data.text import Reading
+
+BINARY = (".npy", ".npz", ".zip", ".gz", ".tar", ".pt", ".safetensors", ".pkl", ".parquet", ".arrow", ".mat", ".h5")
 
 
 def names() -> list[str]:
     """The names of the data sets that can be loaded."""
-    return [source.name for source in SOURCES.values() if source.load is not None]
+    return [source.name for source in SOURCES.values() if source.load or source.read]
 
 
 def listing() -> list[dict[str, Any]]:
@@ -33,20 +37,31 @@ def listing() -> list[dict[str, Any]]:
                 "shape": source.shape,
                 "counts": source.counts,
                 "licence": source.licence,
-                "where": str(found) if found else "not here",
-                "how": source.note or f"elbo data get {source.name}",
+                "where": str(found) if found else "here" if source.make and not source.forms else "not here",
+                "how": source.how,
             }
         )
     return rows
 
 
 def load(
-    source: str | Path | NDArray[Any] | Tensor | DataSet, size: int | None = None, progress: Progress | None = None
+    source: str | Path | Sequence[str] | NDArray[Any] | Tensor | DataSet,
+    size: int | None = None,
+    progress: Progress | None = None,
+    reading: Reading | None = None,
 ) -> DataSet:
-    """The data set of a registered name, a folder of images, a .npy or .npz file (`file.npz:key`), or an array."""
+    """The data set of a registered name, a file or folder of text or images, a .npy or .npz, an array, or sentences.
+
+    `file.npz:key` names one array of several. `size` is of images, and `reading` of text: how it becomes tokens.
+    """
     known = SOURCES.get(source) if isinstance(source, str) else None
-    path = Path(source).expanduser() if isinstance(source, str | Path) else None
-    if known is None and path is not None and path.is_dir():
+    path = Path(source).expanduser() if isinstance(source, str | Path) and known is None else None
+    is_text = known.read is not None if known else path is not None and _is_text(path)
+    if isinstance(source, list | tuple):
+        return text.handed(source, None, reading)
+    if reading is not None and reading != Reading() and not is_text:
+        raise Problem("tokens, vocabulary and columns can be chosen for text only")
+    if path is not None and path.is_dir() and not is_text:
         return folder.load(path, size, progress)
     if size is not None and not (known is not None and known.sizes):
         raise Problem("a size can be chosen for folders of images and for omniglot only")
@@ -55,31 +70,46 @@ def load(
     if isinstance(source, np.ndarray | Tensor):
         return arrays.dataset(source)
     if known is not None:
-        return _named(known, size, progress)
+        return _named(known, size, progress, reading)
     if path is None:
         raise Problem(f"a data set is a name, a path or an array, not {type(source).__name__}")
+    if is_text:
+        return text.load(path, reading)
     file, colon, key = str(path).rpartition(":")
     if colon and file.endswith(".npz"):
         return arrays.read(Path(file), key)
     if path.suffix in (".npy", ".npz"):
         return arrays.read(path)
     if path.is_file():
-        raise Problem(f"{path} is neither a folder of images nor a .npy or .npz file")
+        raise Problem(f"{path} is neither a folder of images nor a .npy or .npz file nor text")
     if len(path.parts) > 1 or isinstance(source, Path):
         raise Problem(f"there is no folder or file {path}")
     raise unknown("data set", str(source), names())
 
 
-def _named(source: Source, size: int | None, progress: Progress | None) -> DataSet:
-    if source.load is None:
+def _is_text(path: Path) -> bool:
+    """Whether a file, by its name, or what a folder holds is to be read as text; a folder with an image in it is not."""
+    if not path.is_dir():
+        return path.is_file() and path.suffix.lower() not in (*folder.SUFFIXES, *BINARY)
+    if any(file.suffix.lower() in folder.SUFFIXES for file in path.rglob("*")):
+        return False
+    if lines.files(path):
+        return True
+    raise Problem(f"no images in {path} and no text ({', '.join(s[1:] for s in (*folder.SUFFIXES, *lines.SUFFIXES))})")
+
+
+def _named(source: Source, size: int | None, progress: Progress | None, reading: Reading | None) -> DataSet:
+    if source.load is None and source.read is None:
         raise Problem(f"'{source.name}' is {source.note}")
     where = source.where()
     if where is None and source.files:
-        raise Problem(
-            f"{source.name} is not here; `elbo data get {source.name}` downloads it, "
-            f"or set ELBOROOM_DATA to the folder that holds {source.folder}/"
-        )
-    return source.load(where or places.cache(), size, progress)
+        raise Problem(source.missing)
+    if source.load is not None:
+        return source.load(where or places.cache(), size, progress)
+    assert source.read is not None
+    if reading is not None and (reading.text_column or reading.label_column):
+        raise Problem(f"the columns of {source.name} are known: a text or label column is for files of your own")
+    return source.read(where or places.cache(), reading)
 
 
 def get(
@@ -92,16 +122,20 @@ def get(
     if name not in SOURCES:
         raise Problem(f"no data set '{name}' to get{nearest(name, SOURCES) or '; there are: ' + ', '.join(SOURCES)}")
     wanted = SOURCES[name]
-    if not wanted.files:
-        dsprites.packed(progress)
-        return {"name": name, "folder": str(places.cache() / wanted.folder), "state": "rendered", "files": []}
+    if wanted.make is not None:
+        made = wanted.make(progress)
+        state = "rendered" if made else "built in"
+        return {"name": name, "folder": str(made) if made else "no files", "state": state, "files": []}
     found = wanted.where() if folder is None else None
     if found is not None:
         return {"name": name, "folder": str(found), "state": "here", "files": []}
+    if wanted.by_hand and source is None:
+        raise Problem(wanted.missing)
     target = (folder or places.cache()) / wanted.folder
     files = []
     for file in wanted.files:
         kept = target / file.name
+        _make_room(kept.parent)
         digest = checksum(kept) if kept.is_file() else None
         if digest is None or (file.sha256 is not None and digest != file.sha256):
             digest = fetch(file, target, progress, source)
@@ -109,6 +143,13 @@ def get(
     if wanted.after is not None:
         wanted.after(target)
     return {"name": name, "folder": str(target), "state": "downloaded", "files": files}
+
+
+def _make_room(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Problem(f"cannot write {folder} ({error.strerror or error}); choose another folder") from error
 
 
 def check(name: str, against: Path | None = None) -> dict[str, Any]:
@@ -121,6 +162,8 @@ def check(name: str, against: Path | None = None) -> dict[str, Any]:
     if against is not None:
         raise Problem("--against is for dsprites, which is rendered; the other sets are checked by checksum")
     where = wanted.where()
+    if where is None and not wanted.files:
+        raise Problem(f"{name} is {wanted.note}: there is nothing to check it against")
     if where is None:
         raise Problem(f"{name} is not here: elbo data get {name}")
     found: dict[str, Any] = {"name": name, "folder": str(where)}

@@ -6,37 +6,77 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elboroom.data import dsprites, images, places
+from elboroom.data import corpora, dsprites, images, places, sentences
 from elboroom.data.dataset import DataSet, Kind
 from elboroom.data.download import File, Progress
+from elboroom.data.text import Reading
 
 Loader = Callable[[Path, int | None, Progress | None], DataSet]
+Reader = Callable[[Path, Reading | None], DataSet]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A published data set: `forms` are the sets of file names of which any one is enough to load it."""
+    """A published data set: `forms` are the sets of file names of which any one is enough to load it.
+
+    It is made here (`make`), downloaded (`files` with an address), or put in its place by hand (files without one).
+    """
 
     name: str
     kind: Kind = "pixels"
     shape: tuple[int, ...]
     counts: dict[str, int]
     licence: str  # as stated by the source
-    folder: str
+    folder: str = ""
     files: tuple[File, ...] = ()
-    forms: tuple[tuple[str, ...], ...]
-    load: Loader | None = None
+    forms: tuple[tuple[str, ...], ...] = ()
+    load: Loader | None = None  # of images
+    read: Reader | None = None  # of text
+    make: Callable[[Progress | None], Path | None] | None = None  # gives the folder that it is kept in, if any
     after: Callable[[Path], None] | None = None  # run once all files of a download are there
     sizes: bool = False  # whether images come in a size of choice
     note: str = ""
+    origin: str = ""  # where files that are put in place by hand come from
 
     def where(self) -> Path | None:
         """The folder that holds it, or None."""
         return next((found for form in self.forms if (found := places.find(self.folder, *form))), None)
 
+    @property
+    def by_hand(self) -> bool:
+        """Whether nobody but the user can put its files in place."""
+        return bool(self.files) and not any(file.url for file in self.files)
+
+    @property
+    def how(self) -> str:
+        """How to get it, in a few words."""
+        said = f"elbo data get {self.name}"
+        return self.note or (f"by hand: {said} tells where to put it" if self.by_hand else said)
+
+    @property
+    def missing(self) -> str:
+        """What to do about files that are not here, in one sentence."""
+        if not self.by_hand:
+            return (
+                f"{self.name} is not here; `elbo data get {self.name}` downloads it, "
+                f"or set ELBOROOM_DATA to the folder that holds {self.folder}/"
+            )
+        names = ", ".join(file.name for file in self.files)
+        place = (places.own() or places.cache()) / self.folder
+        return f"{self.name} is not here and cannot be downloaded: put {names} ({self.origin}) into {place}"
+
 
 def _files(base: str, entries: dict[str, tuple[str | None, int | None]]) -> tuple[File, ...]:
     return tuple(File(name, base + name, digest, size) for name, (digest, size) in entries.items())
+
+
+def _by_hand(sums: dict[str, str]) -> tuple[File, ...]:
+    return tuple(File(name, "", digest) for name, digest in sums.items())
+
+
+def _render(progress: Progress | None) -> Path:
+    dsprites.packed(progress)
+    return places.cache() / "dsprites"
 
 
 def _pack(target: Path) -> None:
@@ -90,7 +130,6 @@ OMNIGLOT = _files(
 FREY = _files("https://cs.nyu.edu/~roweis/data/", {images.FREY_MAT: (None, None)})
 SPRITES = _files("https://github.com/deepmind/dsprites-dataset/raw/master/", {dsprites.ORIGINAL: (None, None)})
 
-
 HALVES = {"train": 60_000, "test": 10_000}
 
 SOURCES: dict[str, Source] = {
@@ -104,6 +143,7 @@ SOURCES: dict[str, Source] = {
             folder="dsprites",
             forms=(("packed.npy", "packed.json"),),
             load=lambda _, __, progress: dsprites.load(progress),
+            make=_render,
             note="rendered at first use",
         ),
         Source(
@@ -167,6 +207,88 @@ SOURCES: dict[str, Source] = {
             forms=(images.OMNIGLOT,),
             load=images.omniglot,
             sizes=True,
+        ),
+        Source(
+            name="sentences",
+            kind="tokens",
+            shape=(13,),
+            counts={"train": sentences.COUNT},
+            licence="Apache-2.0",
+            read=lambda _, reading: sentences.load(reading),
+            make=lambda _: None,
+            note="built in",
+        ),
+        Source(
+            name="ptb",
+            kind="tokens",
+            shape=(83,),
+            counts={"train": 42_068, "valid": 3_370, "test": 3_761},
+            licence="text of the Wall Street Journal, LDC: not for redistribution",
+            folder="ptb",
+            files=_by_hand(corpora.PTB),
+            forms=(tuple(corpora.PTB),),
+            read=corpora.ptb,
+            origin="of simple-examples.tgz by Mikolov",
+        ),
+        Source(
+            name="multi30k",
+            kind="tokens",
+            shape=(41,),
+            counts={"train": 29_000, "valid": 1_014, "test": 1_000},
+            licence="research use",
+            folder="multi30k",
+            files=_by_hand(corpora.MULTI30K),
+            forms=(tuple(corpora.MULTI30K),),
+            read=corpora.multi30k,
+            origin="data/task1/tok/*.lc.norm.tok.en of github.com/multi30k/dataset",
+        ),
+        Source(
+            name="multi30k-5",
+            kind="tokens",
+            shape=(83,),
+            counts={"train": 145_000, "valid": 5_070, "test": 5_000},
+            licence="research use",
+            folder="multi30k",
+            files=_by_hand(corpora.FIVE),
+            forms=(tuple(corpora.FIVE),),
+            read=corpora.multi30k_five,
+            origin="data/task2/tok/*.lc.norm.tok.*.en of github.com/multi30k/dataset",
+        ),
+        Source(
+            name="caption-style",
+            kind="tokens",
+            shape=(21,),
+            counts={"train": 12_000, "valid": 400, "test": 600},
+            licence="none stated",
+            folder="caption_li2018",
+            files=_by_hand(corpora.CAPTIONS),
+            forms=(tuple(corpora.CAPTIONS),),
+            read=corpora.caption_style,
+            origin="data/imagecaption of github.com/lijuncen/Sentiment-and-Style-Transfer",
+        ),
+        Source(
+            name="dailydialog",
+            kind="tokens",
+            shape=(175,),
+            counts={"train": 87_155, "valid": 7_439, "test": 6_982},
+            licence="CC BY-NC-SA 4.0",
+            folder="dailydialog",
+            files=_by_hand(corpora.DIALOGUES),
+            forms=(tuple(corpora.DIALOGUES),),
+            read=corpora.dailydialog,
+            origin="of ijcnlp_dailydialog.zip by Li et al.",
+        ),
+        Source(
+            name="yelp-sentiment",
+            kind="tokens",
+            shape=(16,),
+            counts={"train": 113_320, "valid": 31_016, "test": 31_457},
+            licence="Yelp terms",
+            files=_by_hand(corpora.YELP),
+            forms=(tuple(corpora.YELP),),
+            read=corpora.yelp_sentiment,
+            origin="data/yelp of github.com/shentianxiao/language-style-transfer and of "
+            "github.com/lijuncen/Sentiment-and-Style-Transfer",
         ),
     )
 }

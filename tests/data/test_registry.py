@@ -9,10 +9,11 @@ from elboroom.core.problem import Problem
 from elboroom.data import registry
 
 SETS = ["dsprites", "mnist", "fashion-mnist", "binarized-mnist", "freyfaces", "omniglot"]
+TEXT = ["sentences", "ptb", "multi30k", "multi30k-5", "caption-style", "dailydialog", "yelp-sentiment"]
 
 
 def test_names_and_listing() -> None:
-    assert registry.names() == SETS
+    assert registry.names() == SETS + TEXT
     rows = {row["name"]: row for row in registry.listing()}
     assert rows["mnist"]["where"] == "not here"
     assert rows["mnist"]["how"] == "elbo data get mnist"
@@ -41,9 +42,9 @@ def test_names_that_are_wrong(tmp_path: Path) -> None:
         registry.load("./nowhere/at/all")
     with pytest.raises(Problem, match="there is no folder or file"):
         registry.load(tmp_path / "gone")
-    (tmp_path / "a.csv").write_text("1,2")
+    (tmp_path / "a.zip").write_text("1,2")
     with pytest.raises(Problem, match="neither a folder"):
-        registry.load(tmp_path / "a.csv")
+        registry.load(tmp_path / "a.zip")
     with pytest.raises(Problem, match="not int"):
         registry.load(3)  # type: ignore[arg-type]
     with pytest.raises(Problem, match="a size can be chosen"):

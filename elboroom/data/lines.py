@@ -1,0 +1,225 @@
+"""Lines: the sentences and labels in files, one at a time: plain text, tables, records, and folders of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from elboroom.core.problem import Problem, nearest
+
+Example = tuple[str, tuple[str, ...]]  # a sentence and its labels
+Parts = Mapping[str, Sequence[Path]]  # the files of each split
+
+PLAIN, TABLES, RECORDS = (".txt", ".text"), (".tsv", ".csv"), (".jsonl", ".ndjson", ".json")
+SUFFIXES = PLAIN + TABLES + RECORDS
+SPLITS = {"train": "train", "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid", "test": "test"}
+TEXT_COLUMNS = ("text", "sentence")
+NONE = "none"  # the label column that says: no labels
+LINE = 1 << 20  # bytes
+MOST_LABELS = 1000
+
+
+def files(folder: Path) -> list[Path]:
+    """The text files under a folder."""
+    found = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES and path.is_file())
+    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+
+
+def named(folder: Path) -> dict[str, list[Path]]:
+    """The text files under a folder by the split that their names, or the folders in it, say."""
+    parts: dict[str, list[Path]] = {"train": [], "valid": [], "test": []}
+    other = []
+    for path in files(folder):
+        said = {SPLITS[word] for word in re.split(r"[^a-z]+", str(path.relative_to(folder)).lower()) if word in SPLITS}
+        if len(said) > 1:
+            raise Problem(f"{path} is called {' and '.join(sorted(said))}: which split is it?")
+        parts[said.pop()].append(path) if said else other.append(path)
+    parts["train"] = parts["train"] or other
+    if not any(parts.values()):
+        raise Problem(f"no text in {folder}: files end in {', '.join(SUFFIXES)}")
+    if not parts["train"]:
+        raise Problem(f"{folder} holds {(parts['test'] or parts['valid'])[0].name} but nothing to train on")
+    return {split: paths for split, paths in parts.items() if paths}
+
+
+def examples(
+    parts: Parts, text_column: str = "", label_column: str = ""
+) -> tuple[tuple[str, ...], dict[str, Iterator[Example]]]:
+    """The names of the labels, and the sentences of each split with their labels.
+
+    Plain lines are sentences, or `label TAB text` where all have one TAB and few labels are before it. Tables and records
+    name their columns: text is called text or sentence, labels are called label, unless others are said.
+    """
+    every = [path for paths in parts.values() for path in paths]
+    plain = [path for path in every if _is_plain(path, text_column)]
+    if plain and len(plain) < len(every):
+        table = next(path for path in every if path not in plain)
+        raise Problem(f"{plain[0]} is plain text but {table} has columns: keep one kind of file")
+    if plain and text_column:
+        raise Problem(f"plain text has no column '{text_column}': that is for .tsv, .csv and .jsonl files")
+    if plain:
+        tabs = label_column != NONE and _has_labels(parts, label_column)
+        read = {split: _lines_of(paths, tabs) for split, paths in parts.items()}
+        return (label_column or "label",) if tabs else (), read
+    labels = _label_columns(every, label_column)
+    return labels, {split: _cells_of(paths, text_column, labels) for split, paths in parts.items()}
+
+
+def lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers; a line ends with a line feed and with nothing else."""
+    place = number = 0
+    try:
+        with open(path, "rb") as file:
+            while line := file.readline(LINE + 1):
+                number += 1
+                if len(line) > LINE:
+                    raise Problem(
+                        f"line {number} of {path} has more than {LINE:,} bytes; one sentence a line is expected"
+                    )
+                yield number, _decoded(line, encoding, path, number, place)
+                place += len(line)
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _decoded(line: bytes, encoding: str, path: Path, number: int, place: int) -> str:
+    try:
+        text = line.decode(encoding)
+    except UnicodeDecodeError as error:
+        at = f"byte 0x{line[error.start]:02x} at offset {place + error.start:,}, in line {number}"
+        raise Problem(f"{path} is not {encoding.upper()} text: {at}") from error
+    if "\0" in text:
+        at = f"offset {place + line.index(0):,}, in line {number}"
+        raise Problem(f"{path} is not {encoding.upper()} text: it has a NUL byte at {at}")
+    return text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _is_plain(path: Path, text_column: str) -> bool:
+    """Whether lines are sentences; so are those of a .tsv file whose first line names no column."""
+    if path.suffix.lower() != ".tsv":
+        return path.suffix.lower() not in TABLES + RECORDS
+    first = next((line for _, line in lines(path)), "").split("\t")
+    return not text_column and not any(name.strip() in TEXT_COLUMNS for name in first)
+
+
+def _has_labels(parts: Parts, label_column: str) -> bool:
+    """Whether all plain lines are `label TAB text`."""
+    one: tuple[int, Path] | None = None
+    other: tuple[int, Path, int] | None = None
+    count, before = 0, set[str]()
+    for split, path in ((split, path) for split, paths in parts.items() for path in paths):
+        for number, line in lines(path):
+            tabs = line.count("\t")
+            if not line.strip():
+                continue
+            one = one or ((number, path) if tabs else None)
+            other = other or ((number, path, tabs) if tabs != 1 else None)
+            if split == "train":
+                count += 1
+                before |= {line.partition("\t")[0].strip()} if len(before) <= MOST_LABELS else set()
+    first = parts["train"][0]
+    if one is None:
+        if label_column:
+            raise Problem(f"no line of {first} is label TAB text, so it has no '{label_column}'")
+        return False
+    mend = f"write every line as label TAB text, or say label column '{NONE}' to read a TAB as a space"
+    if other is not None:
+        many = f"{other[2]} TABs" if other[2] else f"no TAB, unlike line {one[0]} of {one[1]}"
+        raise Problem(f"line {other[0]} of {other[1]} has {many}: {mend}")
+    if not label_column and len(before) > min(MOST_LABELS, max(2, count // 2)):
+        raise Problem(f"{first} has a TAB in every line but too many different texts before it for labels: {mend}")
+    return True
+
+
+def _lines_of(paths: Sequence[Path], labelled: bool) -> Iterator[Example]:
+    for path in paths:
+        number = 0
+        for number, line in lines(path):
+            label, _, text = line.partition("\t") if labelled else ("", "", line)
+            if labelled and line.strip() and not (label.strip() and text.strip()):
+                raise Problem(f"line {number} of {path} has nothing {'after' if label.strip() else 'before'} its TAB")
+            if text.strip():
+                yield text, (label.strip(),) if labelled else ()
+        if not number:
+            raise Problem(f"{path} is empty; one sentence a line is expected")
+
+
+def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows as name and value, with the numbers of their lines."""
+    return _objects(path) if path.suffix.lower() in RECORDS else _rows(path)
+
+
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines(path):
+        try:
+            entry = json.loads(line) if line.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise Problem(f"line {number} of {path} is not JSON ({error}); one object a line is expected") from error
+        if not isinstance(entry, dict):
+            raise Problem(f"line {number} of {path} is no object; one object a line is expected")
+        if entry:
+            yield number, entry
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    style: dict[str, Any] = {"strict": True}
+    if path.suffix.lower() == ".tsv":
+        style = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    reader = csv.reader((line for _, line in lines(path)), **style)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        for row in filter(None, reader):
+            if len(row) != len(header):
+                raise Problem(f"line {reader.line_num} of {path} has {len(row)} cells, its header {len(header)}")
+            yield reader.line_num, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise Problem(f"line {reader.line_num} of {path} cannot be read as a table: {error}") from error
+
+
+def _column(path: Path, names: Sequence[str], wanted: str, what: str) -> str:
+    if wanted in names:
+        return wanted
+    hint = nearest(wanted, names) or f"; there are: {', '.join(names)}"
+    raise Problem(f"{path} has no {what} column '{wanted}'{hint}")
+
+
+def _likely(path: Path, names: Sequence[str]) -> str:
+    """The column that holds the text where none is said."""
+    likely = [name for name in names if name in TEXT_COLUMNS] or (list(names) if len(names) == 1 else [])
+    if len(likely) != 1:
+        raise Problem(f"which column of {path} is the text? Name the text column; there are: {', '.join(names)}")
+    return likely[0]
+
+
+def _label_columns(paths: Sequence[Path], said: str) -> tuple[str, ...]:
+    if said:
+        asked = [name.strip() for name in said.split(",")]
+        return () if asked == [NONE] else tuple(dict.fromkeys(name for name in asked if name))
+    has = {path: "label" in next((entry for _, entry in _records(path)), {}) for path in paths}
+    if len(set(has.values())) > 1:
+        one, none = (next(path for path in paths if has[path] is found) for found in (True, False))
+        raise Problem(f"{one} has a column 'label' and {none} has none: say label column '{NONE}' to do without")
+    return ("label",) if has[paths[0]] else ()
+
+
+def _cells_of(paths: Sequence[Path], text_column: str, labels: Sequence[str]) -> Iterator[Example]:
+    for path in paths:
+        column = ""
+        for number, entry in _records(path):
+            if not column:
+                names = list(entry)
+                column = _column(path, names, text_column, "text") if text_column else _likely(path, names)
+                for name in labels:
+                    _column(path, names, name, "label")
+            for name in (column, *labels):
+                if entry.get(name) in (None, ""):
+                    raise Problem(f"line {number} of {path} has nothing as '{name}'")
+            if not isinstance(entry[column], str):
+                raise Problem(f"line {number} of {path} has {type(entry[column]).__name__} as '{column}' and not text")
+            yield entry[column], tuple(str(entry[name]).strip() for name in labels)
+        if not column:
+            raise Problem(f"{path} is empty; a header and rows of text, or an object a line, are expected")

@@ -1,0 +1,211 @@
+"""Text as a data set: sentences that come one at a time, kept as numbers; the vocabulary is that of the training split."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from elboroom.core.problem import Problem
+from elboroom.data.arrays import HOLDOUT
+from elboroom.data.dataset import About, DataSet, Ragged, chunks, runs
+from elboroom.data.lines import NONE, Example, examples, named
+from elboroom.data.tokens import BYTES, Subwords, Tokeniser, as_bytes, byte_pairs, most_frequent
+
+Ints = NDArray[np.int64]
+
+PAIRS = 8000  # the vocabulary of a byte-pair encoding where none is asked for
+WORDS = 1 << 18  # spelled at a time
+
+
+class Reading(BaseModel):
+    """How text becomes tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Literal["words", "bpe", "bytes"] = Field(
+        "words",
+        description="tokens of text: whitespace words, byte-pair encoding learnt from the training split, bytes",
+    )
+    min_count: int = Field(1, ge=1, description="words seen fewer times in the training split are unknown")
+    vocabulary: int = Field(
+        0, ge=0, description=f"most ids, four markers included; 0 is all words, or {PAIRS} for byte-pair encoding"
+    )
+    longest: int = Field(200, ge=1, description="sentences of more words are left out, and told")
+    text_column: str = Field("", description="the column of a table that holds the text")
+    label_column: str = Field(
+        "", description=f"its columns that hold labels, with commas between; '{NONE}' is no labels, also in plain text"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Sentences as they were read: their words as places in `types`, end to end."""
+
+    name: str
+    reading: Reading
+    types: list[str]
+    ids: NDArray[np.int32]
+    offsets: Ints  # (N + 1,)
+    labels: Ints  # (N, K)
+    classes: dict[str, tuple[str, ...]]
+    read: dict[str, int]  # how many sentences each split had when it was read
+
+    def sentences(self, index: Ints) -> list[str]:
+        """The sentences at `index`."""
+        return list(self._sentences(index))
+
+    def _sentences(self, index: Ints) -> Iterator[str]:
+        for start, end in zip(self.offsets[:-1][index].tolist(), self.offsets[1:][index].tolist(), strict=True):
+            yield " ".join([self.types[i] for i in self.ids[start:end].tolist()])
+
+    def tokenised(self, splits: Mapping[str, Ints], holdout: float = 0.0) -> DataSet:
+        """The data set, its tokens learnt from the split "train" and from nothing else."""
+        tokeniser, store = self._fitted(splits["train"])
+        sizes = {name: len(values) for name, values in self.classes.items()}
+        longest = int(store.lengths(np.arange(len(store))).max(initial=0))
+        about = About(self.name, "tokens", (longest,), len(splits["train"]), sizes, tokeniser.size)
+        return DataSet(about, store, splits, self.labels, None, holdout, self.hash, tokeniser, self, self.classes)
+
+    def _fitted(self, train: Ints) -> tuple[Tokeniser, Ragged]:
+        asked, counts = self.reading, np.diff(self.offsets)
+        if asked.tokens == "words":
+            chosen = np.zeros(len(counts), bool)
+            chosen[train] = True
+            seen = np.bincount(self.ids[np.repeat(chosen, counts)], minlength=len(self.types))
+            words, table = most_frequent(self.types, seen, asked.min_count, asked.vocabulary)
+            return words, Ragged(self.ids, self.offsets, table)
+        if asked.tokens == "bytes" and asked.vocabulary not in (0, BYTES):
+            raise Problem(f"bytes are {BYTES} ids, not {asked.vocabulary}: leave the size of the vocabulary out")
+        sentences, size = self._sentences(train), asked.vocabulary or PAIRS
+        pieces = as_bytes() if asked.tokens == "bytes" else byte_pairs(sentences, size, asked.min_count)
+        return pieces, Ragged(*self._spelled(pieces), words=counts + 1)
+
+    def _spelled(self, pieces: Subwords) -> tuple[NDArray[np.int32], Ints]:
+        """All sentences in pieces, end to end: every word is spelled once."""
+        spelling, places = pieces.spelled(self.types)
+        counts = np.diff(places)[self.ids]  # pieces of every word
+        counts[self.offsets[:-1]] -= not pieces.lead  # the space before a sentence
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        ids = np.empty(ends[-1], np.int32)
+        for at in range(0, len(self.ids), WORDS):
+            words, some = self.ids[at : at + WORDS], counts[at : at + WORDS]
+            ids[ends[at] : ends[at + len(words)]] = spelling[runs(places[1:][words] - some, some)]
+        return ids, ends[self.offsets]
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of sentences, labels, splits as read, and reading; what is held out later does not change it."""
+        digest = hashlib.sha256(
+            repr((self.reading.model_dump(exclude_defaults=True), self.classes, self.read)).encode()
+        )
+        for word in self.types:
+            digest.update(f"{word}\n".encode())
+        for kept in (self.ids, self.offsets, self.labels):
+            for part in chunks(kept):
+                digest.update(part)
+        return digest.hexdigest()
+
+
+class _Label:
+    """The values of one label as they come, numbered."""
+
+    def __init__(self, name: str, listed: Sequence[str] | None) -> None:
+        self.name, self.listed, self.codes = name, listed is not None, {v: i for i, v in enumerate(listed or ())}
+        self.column = array("i")
+
+    def add(self, value: str, split: str, data: str) -> None:
+        if value not in self.codes and (self.listed or split != "train"):
+            raise Problem(f"'{value}' is a {self.name} of the {split} split of '{data}' but of no training example")
+        self.column.append(self.codes.setdefault(value, len(self.codes)))
+
+    def sorted(self) -> tuple[tuple[str, ...], Ints]:
+        """The values, those that were not listed in order, and the column of their numbers, (N,)."""
+        values = list(self.codes) if self.listed else sorted(self.codes, key=_natural)
+        place = np.array([values.index(value) for value in self.codes], np.int64)
+        return tuple(values), place[np.frombuffer(self.column, np.int32)]
+
+
+def _natural(value: str) -> tuple[bool, int, str]:
+    """Whole numbers by size, before all else."""
+    number = bool(re.fullmatch(r"-?\d{1,18}", value))
+    return not number, int(value) if number else 0, value
+
+
+def gather(
+    name: str,
+    splits: Mapping[str, Iterable[Example]],
+    labels: Mapping[str, Sequence[str] | None] | None = None,
+    reading: Reading | None = None,
+    holdout: float = 0.0,
+) -> DataSet:
+    """The data set of sentences that come one by one, with a value for each of `labels`.
+
+    The values of a label are listed, or else those of the training split, sorted. Blank sentences are left out.
+    """
+    reading = reading or Reading()
+    known: dict[str, int] = {}
+    ids, offsets, columns = array("i"), array("q", [0]), [_Label(*entry) for entry in (labels or {}).items()]
+    rows, long = dict[str, Ints](), dict[str, int]()
+    for split, found in sorted(splits.items(), key=lambda item: item[0] != "train"):
+        start, long[split] = len(offsets) - 1, 0
+        for text, values in found:
+            words = text.split()
+            if not words or len(words) > reading.longest:
+                long[split] += bool(words)
+                continue
+            ids.extend([known.setdefault(word, len(known)) for word in words])
+            offsets.append(len(ids))
+            for label, value in zip(columns, values, strict=True):
+                label.add(value, split, name)
+        rows[split] = np.arange(start, len(offsets) - 1)
+        if not len(rows[split]):
+            most = f" of at most {reading.longest} words" if long[split] else ""
+            raise Problem(f"the {split} split of '{name}' has no sentence{most}")
+    if any(long.values()):
+        told = ", ".join(f"{count:,} of {split}" for split, count in long.items() if count)
+        warnings.warn(f"'{name}': left out sentences of more than {reading.longest} words: {told}", stacklevel=2)
+    coded = {label.name: label.sorted() for label in columns}
+    return Corpus(
+        name,
+        reading,
+        list(known),
+        np.frombuffer(ids, np.int32),
+        np.frombuffer(offsets, np.int64),
+        np.column_stack([np.zeros((len(offsets) - 1, 0), np.int64), *(column for _, column in coded.values())]),
+        {label: values for label, (values, _) in coded.items()},
+        {split: len(some) for split, some in rows.items()},
+    ).tokenised(rows, holdout)
+
+
+def handed(sentences: Sequence[str], labels: Sequence[object] | None = None, reading: Reading | None = None) -> DataSet:
+    """Sentences that were handed in, with a label each or none; a tenth is held out by default."""
+    if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
+        raise Problem("text is handed in as a list of strings, one a sentence")
+    if labels is not None and len(labels) != len(sentences):
+        raise Problem(f"there are {len(sentences)} sentences and {len(labels)} labels")
+    values = [()] * len(sentences) if labels is None else [(str(label),) for label in labels]
+    read = {"train": zip(sentences, values, strict=True)}
+    return gather("array", read, None if labels is None else {"label": None}, reading, HOLDOUT)
+
+
+def load(path: Path, reading: Reading | None = None) -> DataSet:
+    """The text of a file, or of the files of a folder that are called train, valid (val, dev) and test.
+
+    Other files of a folder are training text where none is called train, and are not read where one is. Where no file is
+    called test, a tenth of the sentences is held out.
+    """
+    reading = reading or Reading()
+    parts = named(path) if path.is_dir() else {"train": [path]}
+    labels, read = examples(parts, reading.text_column, reading.label_column)
+    return gather(str(path), read, dict.fromkeys(labels), reading, 0.0 if "test" in parts else HOLDOUT)

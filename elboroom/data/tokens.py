@@ -1,0 +1,215 @@
+"""Tokens: sentences as numbers, by whitespace words, byte-pair encoding or bytes; 0 to 3 are pad, start, end, unknown."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elboroom.core.problem import Problem
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PAD, START, END, UNK = 0, 1, 2, 3
+MARKERS = 4
+UNKNOWN = "<unk>"  # a word of this name in a file is UNK itself, never a type of its own
+BYTES = 256 + MARKERS  # the vocabulary of bytes, and the least that a byte-pair encoding begins with
+
+
+@final
+class Words:
+    """Whitespace words: the types from id 4 on, everything else UNK."""
+
+    def __init__(self, words: Sequence[str], name: str = "words") -> None:
+        self.words, self.name = tuple(words), name
+        self.ids = {word: MARKERS + place for place, word in enumerate(self.words)}
+        if UNKNOWN in self.ids or len(self.ids) < len(self.words) or any(len(w.split()) != 1 for w in self.words):
+            raise Problem(f"a vocabulary lists different words without spaces, and {UNKNOWN} is not one of them")
+
+    @property
+    def size(self) -> int:
+        """V, markers included."""
+        return MARKERS + len(self.words)
+
+    def encode(self, sentence: str) -> list[int]:
+        """The ids of a sentence, without markers."""
+        return [self.ids.get(word, UNK) for word in sentence.split()]
+
+    def decode(self, ids: Iterable[Any]) -> str:
+        """The sentence of ids: markers are skipped, and it stops at the end."""
+        return " ".join(UNKNOWN if i == UNK else self.words[i - MARKERS] for i in _inside(ids))
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dict."""
+        return {"kind": "words", "name": self.name, "words": list(self.words)}
+
+    @staticmethod
+    def from_json(entry: Mapping[str, Any]) -> Words:
+        """Words, read back from a plain dict."""
+        return Words([str(word) for word in entry["words"]], str(entry["name"]))
+
+
+@final
+class Subwords:
+    """Pieces of words, each a run of bytes, so that nothing is unknown but the word <unk> itself.
+
+    `content` is what the `tokenizers` library keeps of it, in which <unk> is 0: its ids are ours less 3. `lead` goes
+    before a sentence: a space where pieces that begin a word hold the space before it.
+    """
+
+    def __init__(self, content: str, name: str, lead: str = "") -> None:
+        self.content, self.name, self.lead = content, name, lead
+        self.size = self._tokenizer.get_vocab_size() + UNK
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        from tokenizers import Tokenizer  # only where it is used
+
+        try:
+            return Tokenizer.from_str(self.content)
+        except Exception as error:  # the library raises nothing narrower
+            raise Problem(f"this is not a tokeniser as the tokenizers library keeps it: {error}") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.content, "name": self.name, "lead": self.lead, "size": self.size}
+
+    def encode(self, sentence: str) -> list[int]:
+        """The ids of a sentence, without markers; runs of spaces count as one."""
+        words = sentence.split()
+        return self._ids(self.lead + " ".join(words)) if words else []
+
+    def spelled(self, words: Iterable[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of words, each after a space, end to end, and where each begins and the last ends.
+
+        Pieces never reach over a space, so a sentence is the ids of its words, less the first space where none leads it.
+        """
+        ids, offsets = array("i"), array("q", [0])
+        for word in words:
+            ids.extend(self._ids(f" {word}"))
+            offsets.append(len(ids))
+        return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
+
+    def _ids(self, text: str) -> list[int]:
+        return [i + UNK for i in self._tokenizer.encode(text, add_special_tokens=False).ids]
+
+    def decode(self, ids: Iterable[Any]) -> str:
+        """The sentence of ids: markers are skipped, and it stops at the end."""
+        return self._tokenizer.decode([i - UNK for i in _inside(ids)], skip_special_tokens=False).strip()
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dict."""
+        return {"kind": "subwords", "name": self.name, "lead": self.lead, "content": self.content}
+
+    @staticmethod
+    def from_json(entry: Mapping[str, Any]) -> Subwords:
+        """Subwords, read back from a plain dict."""
+        return Subwords(str(entry["content"]), str(entry["name"]), str(entry["lead"]))
+
+
+Tokeniser = Words | Subwords
+
+
+def tokeniser(entry: Mapping[str, Any]) -> Tokeniser:
+    """The tokeniser that a plain dict describes."""
+    kinds: dict[Any, type[Tokeniser]] = {"words": Words, "subwords": Subwords}
+    try:
+        return kinds[entry["kind"]].from_json(entry)
+    except (KeyError, TypeError) as error:
+        raise Problem(f"this is not a description of a tokeniser: {error!r}") from error
+
+
+def most_frequent(
+    types: Sequence[str], counts: NDArray[np.int64], min_count: int = 1, vocabulary: int = 0
+) -> tuple[Words, NDArray[np.int32]]:
+    """The words seen `min_count` times or more, at most `vocabulary` ids in all (0: no limit), most frequent first.
+
+    Also the table from the place of a type in `types` to its id.
+    """
+    if vocabulary and vocabulary < MARKERS + 2:
+        raise Problem(f"a vocabulary has at least {MARKERS + 2} ids, of which {MARKERS} are markers, not {vocabulary}")
+    order = np.lexsort((np.arange(len(types)), -counts))  # of equally frequent types, the first seen
+    kept = [int(i) for i in order if counts[i] >= max(min_count, 1) and types[i] != UNKNOWN]
+    kept = kept[: vocabulary - MARKERS] if vocabulary else kept
+    if len(kept) < 2:
+        seen = int((counts > 0).sum())
+        raise Problem(
+            f"a vocabulary of {len(kept)} of {seen} words, those seen {min_count} times or more, is too small"
+        )
+    name = "words" + (f" seen {min_count} times or more" if min_count > 1 else "")
+    name += f", the most frequent {len(kept)}" if vocabulary and len(kept) == vocabulary - MARKERS else ""
+    table = np.full(len(types), UNK, np.int32)
+    table[kept] = np.arange(MARKERS, MARKERS + len(kept))
+    return Words([types[i] for i in kept], name), table
+
+
+def as_bytes() -> Subwords:
+    """Every byte of a sentence in UTF-8 as an id of its own."""
+    return Subwords(_untrained().to_str(), "bytes")
+
+
+def byte_pairs(sentences: Iterable[str], vocabulary: int, min_count: int = 1) -> Subwords:
+    """Byte-pair encoding: the most frequent pair of pieces becomes a piece, until there are `vocabulary` ids.
+
+    Pairs seen fewer than `min_count` times stay apart. The same sentences give the same pieces every time: ties go to the
+    pair that came first, beginning with the bytes in order.
+    """
+    if vocabulary < BYTES:
+        raise Problem(f"a byte-pair encoding begins with {BYTES} ids, so a vocabulary of {vocabulary} is too small")
+    from tokenizers import Tokenizer
+    from tokenizers.trainers import BpeTrainer
+
+    model = Tokenizer.from_str(_untrained().to_str())
+    trainer = BpeTrainer(
+        vocab_size=vocabulary - UNK,
+        min_frequency=min_count,
+        special_tokens=[_unknown()],
+        initial_alphabet=_alphabet(),
+        show_progress=False,
+    )
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads would not survive a fork
+    model.train_from_iterator((" " + " ".join(sentence.split()) for sentence in sentences), trainer)
+    trained = Subwords(model.to_str(), "", lead=" ")
+    trained.name = f"bpe {trained.size}" + (f" of pairs seen {min_count} times or more" if min_count > 1 else "")
+    return trained
+
+
+def _untrained() -> Tokenizer:
+    from tokenizers import Tokenizer
+    from tokenizers.decoders import ByteLevel as Joined
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    pieces = [UNKNOWN, *_alphabet()]
+    made = Tokenizer(BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[]))
+    made.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    made.decoder = Joined()
+    made.add_special_tokens([_unknown()])
+    return made
+
+
+def _alphabet() -> list[str]:
+    """The 256 letters that stand for bytes."""
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    return sorted(ByteLevel.alphabet())
+
+
+def _unknown() -> Any:
+    from tokenizers import AddedToken
+
+    return AddedToken(UNKNOWN, single_word=True, normalized=False, special=True)
+
+
+def _inside(ids: Iterable[Any]) -> Iterator[int]:
+    """The ids before the end that are no markers."""
+    for i in map(int, ids):
+        if i == END:
+            return
+        if i not in (PAD, START):
+            yield i
