@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from elboroom.core import ranks
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.objective import Loss, Objective, Term
 
@@ -39,29 +41,55 @@ class Group:
         return list({id(p): p for m in self.all() for p in m.parameters() if p.requires_grad}.values())
 
 
-def once(step: int) -> Iterable[int]:
+Turns = Callable[[int, Sequence[Tensor]], Iterable[int]]  # of a step, given what the turns taken in it have cost
+
+
+def once(step: int, costs: Sequence[Tensor]) -> Iterable[int]:
     """One turn a step."""
     return (0,)
 
 
-def times(n: int) -> Callable[[int], Iterable[int]]:
+def times(n: int) -> Turns:
     """n turns a step."""
-    return lambda step: range(n)
+    return lambda step, costs: range(n)
+
+
+def until_flat(window: int = 15, at_most: int = 99) -> Turns:
+    """Turns until the mean cost of a window of them is above that of the window before it, `at_most` in all."""
+
+    def turns(step: int, costs: Sequence[Tensor]) -> Iterator[int]:
+        before = math.inf
+        for turn in range(at_most):
+            yield turn
+            if (turn + 1) % window == 0:
+                now = ranks.mean(torch.stack(list(costs[-window:])).mean()).item()
+                if now > before:
+                    return
+                before = now
+
+    return turns
+
+
+def cost(loss: Loss, batch: Batch) -> Tensor:
+    """What a turn has cost, in nats per example, or per token where examples differ in length."""
+    total = loss.total.detach()
+    return total if batch.lengths is None else total / batch.lengths.to(total).mean()
 
 
 class Player:
     """Who descends what, how often in a step, on which batch.
 
     `shared` reads the Draw that the players of a step have in common (detached: another player may have moved since),
-    `again` draws anew on the same batch, `fresh` on another one.
+    `again` draws anew on the same batch, `fresh` on another one; `onward` draws on the same batch in its first turn
+    and on another one in each turn after that.
     """
 
     def __init__(
         self,
         objective: Objective | Term,
         moves: str | Sequence[str],
-        turns: Callable[[int], Iterable[int]] = once,
-        batch: Literal["shared", "again", "fresh"] = "shared",
+        turns: Turns = once,
+        batch: Literal["shared", "again", "fresh", "onward"] = "shared",
     ) -> None:
         self.objective = objective if isinstance(objective, Objective) else 1.0 * objective
         self.moves = (moves,) if isinstance(moves, str) else tuple(moves)
@@ -69,10 +97,19 @@ class Player:
 
 
 class Watch(nn.Module, ABC):
-    """Looks every `every` steps, remembers in buffers, and may end the run."""
+    """Looks every `every` steps, remembers in buffers, and may end the run or switch a player off."""
 
     every: int = 0
     improved: bool = False  # whether the last look was the best so far
+    valid: Callable[[], Iterable[Batch]]  # the validation split, in order
+
+    def attach(self, valid: Callable[[], Iterable[Batch]], epoch: int) -> None:
+        """Is told, before training, where the validation split is and how many steps make an epoch."""
+        self.valid, self.every = valid, self.every or epoch
+
+    def told(self) -> dict[str, float]:
+        """What the last look adds to the log."""
+        return {}
 
     @abstractmethod
     def look(self, method: Method, step: int) -> bool:
@@ -114,6 +151,12 @@ class Method(nn.Module):
             if parameter.requires_grad and id(parameter) not in owner:
                 raise ValueError(f"parameter {name} is in no group")
 
+    @property
+    def couples(self) -> bool:
+        """Whether a loss or the model couples the examples of a batch, which should then be of mixed lengths."""
+        terms = [term.couples for player in self.players for term in player.objective.terms]
+        return any(terms) or any(getattr(module, "couples", False) for module in self.model.modules())
+
     def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
         """Makes the optimisers; groups without one of their own take these."""
         for name, group in self.groups.items():
@@ -124,6 +167,10 @@ class Method(nn.Module):
         """One more watch, such as the run's own."""
         self.watches.append(watch)
         self.memory.append(watch)
+
+    def at(self, step: int) -> Method:
+        """The method in charge of a step: itself. A Sequel names one of its stages."""
+        return self
 
     def draw(self, player: Player, batch: Batch, another: Callable[[], Draw] | None = None) -> Draw:
         """A Draw with as many samples as the player's objective asks for."""

@@ -11,16 +11,26 @@ from torch.distributions import Distribution
 from elboroom.core.problem import Problem
 
 _CLOSED: dict[tuple[type[Distribution], type[Distribution]], Callable[[Any, Any], Tensor]] = {}
+_PER_DIM: set[tuple[type[Distribution], type[Distribution]]] = set()
 
 
-def closed_kl(q: type[Distribution], p: type[Distribution]) -> Callable[[Callable[[Any, Any], Tensor]], Any]:
-    """Registers f(q, p) -> (B, D) or (B,) nats as the closed KL of this pair of families."""
+def closed_kl(
+    q: type[Distribution], p: type[Distribution], per_dim: bool = False
+) -> Callable[[Callable[[Any, Any], Tensor]], Any]:
+    """Registers f(q, p), in nats, as the closed KL of this pair of families: (B,), or (B, D) where it is per dimension."""
 
     def register(f: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
         _CLOSED[q, p] = f
+        if per_dim:
+            _PER_DIM.add((q, p))
         return f
 
     return register
+
+
+def is_per_dim(q: type[Distribution], p: type[Distribution]) -> bool:
+    """Whether KL(q || p) of this pair comes as a sum over dimensions."""
+    return (q, p) in _PER_DIM
 
 
 def has_density(family: type[Distribution]) -> bool:

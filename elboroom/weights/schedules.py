@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from elboroom.core.objective import Weight
 from elboroom.core.problem import Problem
 
@@ -78,3 +80,17 @@ class Staircase(Weight):
 
     def extra_repr(self) -> str:
         return f"Staircase({self.start:g} -> {self.end:g} by {self.rise:g} every {self.every:,} steps)"
+
+
+class After(Weight):
+    """Another schedule, begun at step `start`; its first value before that."""
+
+    def __init__(self, start: int, schedule: Weight) -> None:
+        super().__init__()
+        self.start, self.schedule = start, schedule
+
+    def now(self, step: int) -> float | Tensor:
+        return self.schedule.now(max(0, step - self.start))
+
+    def extra_repr(self) -> str:
+        return f"{self.schedule.extra_repr()} from step {self.start:,}"

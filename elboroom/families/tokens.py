@@ -1,0 +1,87 @@
+"""The likelihood of sentences: p(x|z,u) = prod_t p(x_t | x_<t, z, u)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+from torch.nn import functional as F
+
+from elboroom.core.draw import Batch
+from elboroom.core.marks import PAD
+from elboroom.core.problem import Problem
+from elboroom.families.decoding import Decoding, Sampling
+
+
+class Tokens(Distribution):
+    """Sentences given codes z (K, B, d). Lazy: nothing is computed before it is asked for.
+
+    A sentence is a row <s> w_1 .. w_T </s> <pad> .. of ids; its T + 1 predicted tokens are the words and </s>.
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    levels: int | None = None  # of pixels: there are none
+    has_mean = False
+
+    def __init__(self, decoder: Any, z: Tensor, u: Tensor | None = None) -> None:
+        self.decoder, self.z, self.u = decoder, z, u
+        super().__init__(z.shape[:2], torch.Size(), validate_args=False)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """log p(x|z), nats, summed over predicted tokens: (B, L) -> (K, B)."""
+        if hasattr(self.decoder, "log_prob"):
+            found: Tensor = self.decoder.log_prob(self.z, x, self.u)
+            return found
+        return teacher_forced(self.decoder, self.z, x, self.u)
+
+    def decode(self, strategy: Decoding, longest: int = 100) -> Tensor:
+        """A sentence for every code, as rows of ids, written by a strategy; cut off after `longest` tokens, (K, B, L)."""
+        z, u = flattened(self.z, self.u)
+        with torch.no_grad():
+            written = strategy.write(self.decoder, z, u, longest)
+        return written.view(*self.z.shape[:2], -1)
+
+    def sample(self, sample_shape: Any = (), longest: int = 100) -> Tensor:
+        """Sentences drawn word by word, (*sample_shape, K, B, L)."""
+        shape = torch.Size(sample_shape)
+        copies = shape.numel()
+        again = Tokens(self.decoder, self.z.repeat(copies, 1, 1), self.u)
+        return again.decode(Sampling(), longest).view(*shape, *self.batch_shape, -1)
+
+
+def flattened(z: Tensor, u: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Codes and what is given beside them, (K B, d) and (K B, U)."""
+    return z.flatten(0, 1), None if u is None else u.expand(len(z), *u.shape).flatten(0, 1)
+
+
+def teacher_forced(decoder: Any, z: Tensor, x: Tensor, u: Tensor | None) -> Tensor:
+    """log p(x|z) of a decoder that has `hidden` and `head` only, (K, B)."""
+    flat, given = flattened(z, u)
+    rows = x.repeat(len(z), 1)  # (K B, L)
+    logits = decoder.head(decoder.hidden(flat, rows[:, :-1], given))  # (K B, L - 1, V)
+    nll = F.cross_entropy(logits.transpose(1, 2), rows[:, 1:], ignore_index=PAD, reduction="none")
+    return -nll.sum(1).view(z.shape[:2])
+
+
+class TokenLikelihood(nn.Module):
+    """p(x|z,u) of a decoder that writes word by word.
+
+    A decoder has `head` (features to logits), `start(z, u)` and `step(tokens, state)` for decoding, and for teacher forcing
+    `log_prob(z, x, u) -> (K, B)`, or else `hidden(z, x_in, u) -> (N, T, H)`.
+    """
+
+    family = Tokens
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        for name in ("head", "start", "step"):
+            if not hasattr(decoder, name):
+                raise Problem(f"a decoder of sentences has head, start and step, and this one has no {name}")
+        if not (hasattr(decoder, "log_prob") or hasattr(decoder, "hidden")):
+            raise Problem("a decoder of sentences has log_prob or hidden, and this one has neither")
+        self.net = decoder
+
+    def forward(self, z: Tensor, batch: Batch) -> Tokens:
+        return Tokens(self.net, z, batch.u)

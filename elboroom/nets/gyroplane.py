@@ -1,0 +1,67 @@
+"""Gyroplanes: the layer through which a decoder reads a point of the Poincare ball, and the chart of its critics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from elboroom.core.ball import Ball, asinhc
+from elboroom.core.draw import Batch
+
+
+def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """f_{a,b}(z) = lambda_b |a| / sqrt(c) asinh(2 sqrt(c) <k, a> / ((1 - c |k|^2) |a|)), k = (-b) (+) z: (N, J) -> (N, H).
+
+    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0.
+    """
+    z, a, b, c = z.double(), a.double(), b.double(), ball.c
+    z2, a2, b2 = (t.square().sum(-1) for t in (z, a, b))  # (N,), (H,), (H,)
+    here, there = 1 - c * b2, (1 - c * z2).unsqueeze(-1)
+    ab = (a * b).sum(-1)
+    apart = z2.unsqueeze(-1) - 2 * z @ b.T + b2  # |z - b|^2, (N, H)
+    slope = 2 * (here * (z @ a.T - ab) - c * apart * ab) / (here * there)  # 2 <k, a> / (1 - c |k|^2)
+    return 2 / here * slope * asinhc(c * slope.square() / a2.clamp_min(1e-30))
+
+
+class GyroplaneLayer(nn.Module):
+    """Units f_{a,b}, each b a point exp_0(b') and each a a vector a' carried from the origin to b: (..., J) -> (..., H)."""
+
+    def __init__(self, latent: int, units: int, ball: Ball) -> None:
+        super().__init__()
+        self.ball = ball
+        self.a = nn.Parameter(torch.randn(units, latent) / (4 * latent**0.5))
+        self.b = nn.Parameter(0.01 * torch.randn(units, latent))
+
+    def forward(self, z: Tensor) -> Tensor:
+        b = self.ball.clip(self.ball.exp0(self.b))
+        flat = self.ball.clip(z.reshape(-1, z.shape[-1]))
+        units = gyroplane(self.ball, flat, self.ball.transport(self.a, b), b)
+        return units.to(self.a.dtype).view(*z.shape[:-1], -1)
+
+
+class Gyroplanes(nn.Module):
+    """p(x|z) of a z on the ball: as many gyroplane units as z has dimensions stand where a likelihood takes z."""
+
+    def __init__(self, likelihood: nn.Module, latent: int, ball: Ball) -> None:
+        super().__init__()
+        self.layer, self.likelihood = GyroplaneLayer(latent, latent, ball), likelihood
+
+    def forward(self, z: Tensor, batch: Batch) -> Any:
+        return self.likelihood(self.layer(z), batch)
+
+
+class Flat(nn.Module):
+    """log_0(z), in the precision of nets: how a critic reads a point of the ball. Its curvature is the model's to move."""
+
+    like: Tensor
+
+    def __init__(self, ball: Ball) -> None:
+        super().__init__()
+        self._ball = (ball,)  # in a tuple, so that it is no part of the critic
+        self.register_buffer("like", torch.zeros(()), persistent=False)
+
+    def forward(self, z: Tensor) -> Tensor:
+        ball = self._ball[0]
+        return ball.log0(ball.clip(z)).to(self.like.dtype)
