@@ -1,7 +1,8 @@
-"""Flow posteriors: a Gaussian pushed through autoregressive steps, fast to sample."""
+"""Flow posteriors: a Gaussian pushed through autoregressive steps, affine or splines, fast to sample."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Transform, constraints
 from zuko.flows.autoregressive import MaskedAutoregressiveTransform
 from zuko.lazy import LazyComposedTransform
+from zuko.transforms import MonotonicRQSTransform
 
 from elboroom.core.draw import Batch
 from elboroom.families.gaussian import Gaussian
@@ -79,6 +81,8 @@ class FlowPosterior(nn.Module):
     """
 
     family = Flowed
+    step: Callable[..., Transform] = Gate  # what happens to a dimension, given the ones before it
+    shapes: tuple[tuple[int, ...], ...] = ((), ())  # of the parameters of a step
 
     def __init__(self, net: nn.Module, latent: int, context: int, steps: int, width: int) -> None:
         super().__init__()
@@ -90,8 +94,8 @@ class FlowPosterior(nn.Module):
                     latent,
                     context,
                     order=forwards if i % 2 == 0 else forwards.flip(0),
-                    univariate=Gate,
-                    shapes=((), ()),
+                    univariate=type(self).step,
+                    shapes=self.shapes,
                     hidden_features=(width, width),
                 )
                 for i in range(steps)
@@ -101,3 +105,10 @@ class FlowPosterior(nn.Module):
     def forward(self, batch: Batch) -> Flowed:
         loc, logvar, context = self.net(batch.x, batch.u).split(self.sizes, dim=-1)
         return Flowed(Gaussian(loc, logvar), self.flow(context))
+
+
+class SplinePosterior(FlowPosterior):
+    """The same with a monotonic rational-quadratic spline of eight bins on [-5, 5] as the step: a neural spline flow."""
+
+    step = MonotonicRQSTransform
+    shapes = ((8,), (8,), (7,))

@@ -12,6 +12,7 @@ from torch.distributions import Distribution
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
 from elboroom.core.pairs import closed_kl
+from elboroom.core.problem import Problem
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -65,11 +66,18 @@ class Gaussian(Distribution):
         return Gaussian(ranks.gather(self.loc), ranks.gather(self.logvar))
 
 
-@closed_kl(Gaussian, Gaussian)
+@closed_kl(Gaussian, Gaussian, per_dim=True)
 def _kl(q: Gaussian, p: Gaussian) -> Tensor:
     """1/2 ((mu - m)^2 / s^2 + sigma^2 / s^2 - log(sigma^2 / s^2) - 1), (B, D)."""
     log_ratio = q.logvar - p.logvar
     return 0.5 * ((q.loc - p.loc).square() * torch.exp(-p.logvar) + log_ratio.exp() - log_ratio - 1)
+
+
+def require_gaussian(posterior: nn.Module, what: str) -> None:
+    """Refuses, in a sentence, a posterior that is no diagonal Gaussian."""
+    if posterior.family is not Gaussian:
+        name = getattr(posterior.family, "__name__", "strange")
+        raise Problem(f"{what} needs a Gaussian q(z|x), not a {name} one: use --posterior gaussian")
 
 
 class GaussianPosterior(nn.Module):
@@ -81,9 +89,13 @@ class GaussianPosterior(nn.Module):
         super().__init__()
         self.net = net
 
-    def forward(self, batch: Batch) -> Gaussian:
-        loc, logvar = self.net(batch.x, batch.u).chunk(2, dim=-1)  # (B, J) each
+    def law(self, out: Tensor) -> Gaussian:
+        """q(z|x) of what the net emits."""
+        loc, logvar = out.chunk(2, dim=-1)  # (B, J) each
         return Gaussian(loc, logvar)
+
+    def forward(self, batch: Batch) -> Gaussian:
+        return self.law(self.net(batch.x, batch.u))
 
 
 class StandardNormal(nn.Module):
@@ -118,3 +130,13 @@ class ConditionalNormal(nn.Module):
     def forward(self, batch: Batch) -> Gaussian:
         loc, logvar = self.table(batch.u).chunk(2, dim=-1)
         return Gaussian(loc, logvar)
+
+
+class NoLatent(nn.Module):
+    """Stands where there is no z: a Gaussian of no dimensions, whose rate is zero."""
+
+    family = Gaussian
+
+    def forward(self, batch: Batch) -> Gaussian:
+        none = torch.zeros(len(batch.x), 0, device=batch.x.device)
+        return Gaussian(none, none)

@@ -1,7 +1,8 @@
-"""The implicit posterior: samples of a net of x and noise, without a density."""
+"""Posteriors that are samplers of x and noise: by a net, without a density, or by a linear map, a Gaussian in disguise."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -10,7 +11,9 @@ from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
-from elboroom.families.gaussian import Gaussian
+from elboroom.core.pairs import closed_kl
+from elboroom.core.problem import Problem
+from elboroom.families.gaussian import LOG_2PI, Gaussian
 
 
 class Implicit(Distribution):
@@ -55,6 +58,7 @@ class ImplicitPosterior(nn.Module):
     """q(z|x) by sampling: z = G(h(x), e)."""
 
     family = Implicit
+    has_features = True
 
     def __init__(self, net: nn.Module, features: int, noise: int, latent: int, width: int = 256) -> None:
         super().__init__()
@@ -63,5 +67,83 @@ class ImplicitPosterior(nn.Module):
             nn.Linear(features + noise, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, latent)
         )
 
+    def law(self, h: Tensor) -> Implicit:
+        """q(z|x) of the features h(x)."""
+        return Implicit(h, self.generator, self.noise, self.latent)
+
     def forward(self, batch: Batch) -> Implicit:
-        return Implicit(self.net(batch.x, batch.u), self.generator, self.noise, self.latent)
+        return self.law(self.net(batch.x, batch.u))
+
+
+class SharedGaussian(Distribution):
+    """N(loc, A A'), a covariance that is the same for every x, A of shape (J, noise). Its density is exact."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    has_rsample = True
+
+    def __init__(self, loc: Tensor, root: Tensor, features: Tensor | None = None) -> None:
+        self.loc, self.root, self.features = loc, root, features
+        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @cached_property
+    def triangle(self) -> Tensor:
+        """L with L L' = A A', lower triangular, in double precision, (J, J)."""
+        root = self.root.double()
+        found: Tensor
+        found, failed = torch.linalg.cholesky_ex(root @ root.T)
+        if failed:
+            raise Problem(
+                "the noise of q(z|x) has collapsed onto fewer dimensions than z has: it has no density any more"
+            )
+        return found
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """loc + A e, (*sample_shape, B, J)."""
+        shape = (*sample_shape, *self.loc.shape[:-1], self.root.shape[1])
+        rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
+        return self.loc + ranks.normal(shape, self.loc, rows) @ self.root.T
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        left = (z - self.loc).double()
+        white = torch.linalg.solve_triangular(self.triangle, left.reshape(-1, left.shape[-1]).T, upper=False)  # (J, n)
+        squared: Tensor = white.square().sum(0).view(left.shape[:-1])
+        return -0.5 * (squared + left.shape[-1] * LOG_2PI) - self.triangle.diagonal().log().sum()
+
+
+@closed_kl(SharedGaussian, Gaussian)
+def _kl(q: SharedGaussian, p: Gaussian) -> Tensor:
+    """1/2 (tr(S^-1 A A') + |mu - m|^2_S - d + log det S - log det A A'), S = diag(s^2), (B,)."""
+    spread = q.root.double().square().sum(1)  # (J,)
+    logvar = p.logvar.double()
+    each = (spread + (q.loc - p.loc).double().square()) * torch.exp(-logvar) - 1 + logvar
+    return 0.5 * each.sum(-1) - q.triangle.diagonal().log().sum()
+
+
+class LinearImplicitPosterior(nn.Module):
+    """q(z|x) by sampling from a linear map, z = W_h h(x) + W_e e + b: N(W_h h + b, W_e W_e')."""
+
+    family = SharedGaussian
+    has_features = True
+
+    def __init__(self, net: nn.Module, features: int, noise: int, latent: int) -> None:
+        super().__init__()
+        if noise < latent:
+            raise ValueError("fewer dimensions of noise than of z leave no density")
+        self.net, self.noise = net, noise
+        self.generator = nn.Linear(features + noise, latent)
+
+    def law(self, h: Tensor) -> SharedGaussian:
+        """q(z|x) of the features h(x)."""
+        weight, size = self.generator.weight, h.shape[-1]
+        return SharedGaussian(h @ weight[:, :size].T + self.generator.bias, weight[:, size:], h)
+
+    def forward(self, batch: Batch) -> SharedGaussian:
+        return self.law(self.net(batch.x, batch.u))

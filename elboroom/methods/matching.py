@@ -45,7 +45,7 @@ def wae_mmd(
     parts: Parts,
     lam: NonNegative = by_data(10.0, tokens=10.0),
     kernel: Kernel = "imq",
-    reconstruction: Cost = "squared",
+    reconstruction: Cost = by_data("squared", tokens="nll"),
     spread: NonNegative = 0.0,
 ) -> Method:
     """The Wasserstein autoencoder: a transport cost, with q(z) held to the prior by an MMD.
@@ -64,7 +64,10 @@ def wae_mmd(
 
 @method("wae-gan", "c(x, g(z)) - lam log D(z)", paper="Tolstikhin et al. 2018, Alg. 1")
 def wae_gan(
-    parts: Parts, lam: NonNegative = 10.0, reconstruction: Cost = "squared", critic_lr: Positive = 5e-4
+    parts: Parts,
+    lam: NonNegative = 10.0,
+    reconstruction: Cost = by_data("squared", tokens="nll"),
+    critic_lr: Positive = 5e-4,
 ) -> Method:
     """The Wasserstein autoencoder with a critic that tells q(z) from the prior.
 
@@ -72,7 +75,7 @@ def wae_gan(
     reconstruction: squared error summed over pixels, or -log p(x|z)
     critic_lr: learning rate of the critic
     """
-    model, critic = parts.vae("point", prior="fixed"), parts.critic(width=512, depth=4)
+    model, critic = parts.vae("point", u="unseen"), parts.critic(width=512, depth=4)
     return Method(
         model,
         players=[
@@ -85,14 +88,16 @@ def wae_gan(
 
 
 @method("aae", "nll, then -log D(z) for the encoder alone", paper="Makhzani et al. 2015, Sec. 2")
-def aae(parts: Parts, lam: NonNegative = 1.0, reconstruction: Cost = "nll", critic_lr: Positive = 1e-4) -> Method:
+def aae(
+    parts: Parts, lam: NonNegative = by_data(1.0, tokens=10.0), reconstruction: Cost = "nll", critic_lr: Positive = 1e-4
+) -> Method:
     """The adversarial autoencoder: reconstruct, teach the critic, then let the encoder fool it; no KL anywhere.
 
     lam: weight of the encoder's adversarial turn
     reconstruction: -log p(x|z), or squared error summed over pixels
     critic_lr: learning rate of the critic
     """
-    model, critic = parts.vae("point", prior="fixed"), parts.critic(width=512, depth=4)
+    model, critic = parts.vae("point", u="unseen"), parts.critic(width=512, depth=4)
     return Method(
         model,
         players=[

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from elboroom import nets
+from elboroom.core.ball import Ball
 from elboroom.core.draw import LatentModel
 from elboroom.core.problem import Problem, unknown
-from elboroom.data.dataset import About, DataSet
-from elboroom.families.flow import FlowPosterior
-from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, NoPrior, StandardNormal
-from elboroom.families.implicit import ImplicitPosterior
+from elboroom.data.dataset import About, DataSet, Kind
+from elboroom.families.gaussian import NoPrior
 from elboroom.families.pixels import (
     BernoulliLikelihood,
     GaussianLikelihood,
@@ -25,12 +24,22 @@ from elboroom.families.pixels import (
     LogisticLikelihood,
     PixelLikelihood,
 )
-from elboroom.families.point import PointPosterior
-from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
+from elboroom.families.tokens import TokenLikelihood
+from elboroom.methods.axes import (
+    CHARTS,
+    CONDITIONAL,
+    ENTRIES,
+    FEATURES,
+    LEARNED,
+    NATURAL,
+    OF_POSTERIOR,
+    POSTERIORS,
+    PRIORS,
+)
+from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
 
-Prior = Literal["given", "fixed", "none"]
-FEATURES = 64  # of x, for flows, generators and critics
+Given = Literal["seen", "unseen"]
 
 
 class Choices(BaseModel):
@@ -38,22 +47,53 @@ class Choices(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    latent: int = Field(10, ge=1, description="latent dimensions")
-    net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}")
-    posterior: Literal["auto", "gaussian", "point", "iaf", "implicit"] = Field(
-        "auto", description="q(z|x); auto is the method's own"
+    latent: int | None = Field(None, ge=1, description="latent dimensions; 10 for images and vectors, 32 for text")
+    net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}; for text {', '.join(sentences.NETS)}")
+    posterior: str = Field("auto", description=f"q(z|x): auto, the method's own, or {', '.join(POSTERIORS)}")
+    prior: str = Field(
+        "auto",
+        description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}; with --given, normal depends on u",
     )
-    prior: Literal["normal", "anisotropic", "student", "clustered", "sparse"] = Field(
-        "normal", description="p(z); with --given the mean and variance of normal depend on u"
+    flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf and nsf")
+    flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
+    components: int = Field(10, ge=1, description="Gaussians of --prior mog")
+    pseudo_inputs: int | None = Field(
+        None, ge=1, description="Gaussians of --prior vamp; 500 for images and vectors, 100 for text"
     )
-    flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf")
+    kappa: float = Field(35.0, gt=0, description="concentration of --posterior vmf and power-spherical")
+    kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
+    curvature: float = Field(1.0, gt=0, description="minus the curvature of the ball of --posterior wrapped, c")
+    curvature_learned: bool = Field(False, description="whether c is learned")
     likelihood: Literal["auto", "bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"] = Field(
         "auto", description="p(x|z); auto is bernoulli for images, gaussian for vectors"
     )
     sigma: float = Field(1.0, gt=0, description="standard deviation of the gaussian likelihood (its start, if learned)")
+    trunk: Literal["a", "b"] = Field("a", description="which published LSTM pair the nets of text follow")
+    embed: int = Field(256, ge=1, description="size of the word embeddings, for text")
+    hidden: int = Field(256, ge=1, description="size of the recurrent states, for text")
+    layers: int | None = Field(None, ge=1, description="layers of the decoder of text; 1, of a transformer 3")
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="on inputs and outputs of the decoder of text; 0.5, in a transformer 0.2"
+    )
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of the decoder's input words hidden, for text")
+    inject: str = Field(
+        "auto", description=f"how z enters the decoder of text: auto, {', '.join(sentences.INJECTIONS)}"
+    )
     given: str = Field("", description="labels that encoder, prior and decoder see, e.g. label or shape,scale")
     init: Literal["kaiming", "glorot", "torch"] = Field("kaiming", description="initialisation of the nets")
+
+    @field_validator("posterior", "prior")
+    @classmethod
+    def _known(cls, name: str, info: ValidationInfo) -> str:
+        names = ("auto", *(POSTERIORS if info.field_name == "posterior" else PRIORS))
+        if name not in names:
+            raise ValueError(f"is none of {', '.join(names)}")
+        return name
+
+    def for_kind(self, kind: Kind) -> Choices:
+        """The same with the defaults that depend on the kind of data."""
+        return self.model_copy(update={"latent": self.latent or (32 if kind == "tokens" else 10)})
 
     @property
     def given_names(self) -> tuple[str, ...]:
@@ -89,64 +129,90 @@ class Parts:
         """Steps for an amount that is a fraction of the run (up to 1) or a number of steps (above)."""
         return round(amount * self.steps) if amount <= 1 else round(amount)
 
-    def vae(self, posterior: str = "gaussian", prior: Prior = "given") -> LatentModel:
-        """A model with this posterior, unless the user chose another.
+    @property
+    def latent(self) -> int:
+        """The dimensions of z."""
+        latent = self.choices.for_kind(self.about.kind).latent
+        assert latent is not None
+        return latent
 
-        A prior that nothing would teach to depend on u is fixed; a method that has no prior says none.
+    def vae(
+        self, posterior: str = "gaussian", prior: str = "normal", u: Given = "seen", skip: bool = False
+    ) -> LatentModel:
+        """A model with this posterior and prior, unless the user chose others; with `skip`, z enters every layer.
+
+        The prior depends on labels that are given, unless nothing would teach it to (`unseen`); prior "none" is for
+        methods that have none.
         """
-        kind = posterior if self.choices.posterior == "auto" else self.choices.posterior
-        return LatentModel(self.posterior(kind), self.prior(prior), self.likelihood())
+        q = posterior if self.choices.posterior == "auto" else self.choices.posterior
+        natural = NATURAL.get(q)
+        own = natural or prior if prior in ("normal", "none") else prior
+        p = own if self.choices.prior == "auto" else self.choices.prior
+        if p != natural and (natural is not None or p in NATURAL.values()):
+            other = natural or "normal"
+            raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {other}")
+        made = POSTERIORS[q](self)
+        beside, px = self.prior(own, u, made), self.likelihood(skip=skip)
+        return LatentModel(made, beside, ENTRIES[q](self, px) if q in ENTRIES else px)
 
-    def posterior(self, kind: str) -> nn.Module:
-        """q(z|x,u) on an encoder."""
-        latent, steps = self.choices.latent, self.choices.flow_steps
-        outputs, make = {
-            "gaussian": (2 * latent, GaussianPosterior),
-            "point": (latent, PointPosterior),
-            "iaf": (2 * latent + FEATURES, lambda net: FlowPosterior(net, latent, FEATURES, steps, 8 * latent)),
-            "implicit": (FEATURES, lambda net: ImplicitPosterior(net, FEATURES, 2 * latent, latent)),
-        }[kind]
-        net = self.encoder or nets.encoder(self.net, self.about.shape, outputs, self.given, self.choices.init)
-        return make(net)
+    @cached_property
+    def ball(self) -> Ball:
+        """The Poincare ball, one for all that lives on it."""
+        return Ball(self.choices.curvature, self.choices.curvature_learned)
 
-    def prior(self, of: Prior = "given") -> nn.Module:
-        """p(z|u)."""
-        latent, kind = self.choices.latent, self.choices.prior
-        if of == "none":
-            if kind != "normal":
+    def reader(self, outputs: int) -> nn.Module:
+        """The encoder, `net(x, u) -> (B, outputs)`: the user's own, or a new one."""
+        return self.features(outputs) if self.encoder is None else self.encoder
+
+    def features(self, outputs: int) -> nn.Module:
+        """A new net `net(x, u) -> (B, outputs)`."""
+        if self.about.kind == "tokens":
+            c = self.choices
+            return sentences.encoder(self.net, self.about.levels, outputs, self.given, c.embed, c.hidden, c.trunk)
+        return nets.encoder(self.net, self.about.shape, outputs, self.given, self.choices.init)
+
+    def prior(self, default: str = "normal", u: Given = "seen", posterior: nn.Module | None = None) -> nn.Module:
+        """p(z|u); the posterior is for priors that are made of it."""
+        kind = default if self.choices.prior == "auto" else self.choices.prior
+        if default == "none":
+            if kind not in ("none", "normal"):
                 raise Problem(f"this method has no prior, so --prior {kind} means nothing here")
-            return NoPrior(latent)
-        if self.given and of == "given":
-            if kind != "normal":
+            return NoPrior(self.latent)
+        if u == "unseen" and kind in LEARNED:
+            raise Problem(f"--prior {kind} is learned, which this method has no use for: use --prior normal")
+        if self.given and u == "seen":
+            if kind in CONDITIONAL:
+                return CONDITIONAL[kind](self)
+            if kind != default:
                 raise Problem(f"--prior {kind} does not depend on labels: leave --given out, or use --prior normal")
-            return ConditionalNormal(latent, self.given)
-        makes: dict[str, Callable[[], nn.Module]] = {
-            "normal": lambda: StandardNormal(latent),
-            "anisotropic": lambda: AnisotropicNormal(self.spectrum()),
-            "student": lambda: StudentPrior(self.spectrum()),
-            "clustered": lambda: ClusteredPrior(latent),
-            "sparse": lambda: SparsePrior(latent, self.choices.sparse_share),
-        }
-        return makes[kind]()
+        if posterior is None and kind in NATURAL.values():
+            raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")
+        if kind in OF_POSTERIOR and posterior is not None:
+            return OF_POSTERIOR[kind](self, posterior)
+        return PRIORS[kind](self)
 
     def spectrum(self, most: int = 2000) -> Tensor:
         """The leading variances of the data's principal axes; ones where the data is not at hand (a checkpoint has them)."""
+        if self.about.kind == "tokens":
+            raise Problem(f"--prior {self.choices.prior} is read off pixels or vectors: for text use --prior normal")
         if self.data is None:
-            return torch.ones(self.choices.latent)
+            return torch.ones(self.latent)
         rows = self.data.splits["train"]
         few = self.data.x(np.sort(np.random.default_rng(0).choice(rows, min(most, len(rows)), replace=False)))
         flat = few.flatten(1).double()
-        found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.choices.latent] / len(flat)
-        return torch.nn.functional.pad(found, (0, self.choices.latent - len(found)), value=1e-3).clamp_min(1e-3).float()
+        found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
+        return torch.nn.functional.pad(found, (0, self.latent - len(found)), value=1e-3).clamp_min(1e-3).float()
 
     @property
     def net(self) -> str:
         """The name of the nets."""
-        auto = "burgess" if self.about.kind == "pixels" else "mlp-300"
+        auto = {"pixels": "burgess", "vectors": "mlp-300", "tokens": "lstm"}[self.about.kind]
         return auto if self.choices.net == "auto" else self.choices.net
 
-    def likelihood(self) -> PixelLikelihood:
-        """p(x|z) on a decoder."""
+    def likelihood(self, latent: int | None = None, skip: bool = False) -> nn.Module:
+        """p(x|z) on a decoder; of no latent dimensions, p(x) of a language model."""
+        if self.about.kind == "tokens":
+            return TokenLikelihood(self.decoder or self.writer(self.latent if latent is None else latent, skip))
         kind, event = self.choices.likelihood, len(self.about.shape)
         if kind == "auto":
             kind = "bernoulli" if self.about.levels else "gaussian"
@@ -166,17 +232,42 @@ class Parts:
         make = makes[kind]
         channels = make.channels * (self.about.shape[0] if event == 3 else 1)
         net = self.decoder or nets.decoder(
-            self.net, self.about.shape, self.choices.latent, channels, self.given, self.choices.init
+            self.net, self.about.shape, self.latent, channels, self.given, self.choices.init
         )
         if make is GaussianLikelihood:
             return GaussianLikelihood(net, event, self.choices.sigma, learned=kind == "gaussian-learned")
         return make(net, event)
 
+    def writer(self, latent: int, skip: bool = False) -> nn.Module:
+        """A decoder of sentences."""
+        c = self.choices
+        if c.likelihood != "auto":
+            raise Problem(f"--likelihood {c.likelihood} is for pixels and vectors; text is made word by word")
+        return sentences.decoder(
+            self.net,
+            self.about.levels,
+            latent,
+            self.given,
+            embed=c.embed,
+            hidden=c.hidden,
+            layers=c.layers,
+            trunk=c.trunk,
+            dropout=c.dropout,
+            word_dropout=c.word_dropout,
+            inject=c.inject,
+            skip=skip,
+        )
+
     def critic(self, outputs: int = 1, width: int = 1000, depth: int = 6) -> nn.Module:
         """A critic of codes."""
-        return nets.critic(self.choices.latent, outputs, width, depth)
+        critic, chart = nets.critic(self.latent, outputs, width, depth), self.chart()
+        return critic if chart is None else nn.Sequential(chart, critic)
+
+    def chart(self, posterior: str = "gaussian") -> nn.Module | None:
+        """How a critic reads z, where that does not live on R^d."""
+        q = posterior if self.choices.posterior == "auto" else self.choices.posterior
+        return CHARTS[q](self) if q in CHARTS else None
 
     def joint_critic(self) -> nn.Module:
         """A critic of pairs (x, z)."""
-        features = nets.encoder(self.net, self.about.shape, FEATURES, self.given, self.choices.init)
-        return JointCritic(features, FEATURES, self.choices.latent)
+        return JointCritic(self.features(FEATURES), FEATURES, self.latent, chart=self.chart())

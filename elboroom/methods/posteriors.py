@@ -26,7 +26,7 @@ def avb(parts: Parts, adaptive: bool = True, critic_lr: Positive = 1e-4, critic_
     critic_lr: learning rate of the critic
     critic_turns: steps of the critic for one of the model
     """
-    model, critic = parts.vae("implicit", prior="given" if adaptive else "fixed"), parts.joint_critic()
+    model, critic = parts.vae("implicit", u="seen" if adaptive else "unseen"), parts.joint_critic()
     return Method(
         model,
         players=[

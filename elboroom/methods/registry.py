@@ -6,20 +6,26 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from elboroom.core.method import Method
 from elboroom.core.problem import Problem, nearest, unknown
+from elboroom.core.sequel import Trainable
+from elboroom.data.dataset import Kind
 
 if TYPE_CHECKING:
     from elboroom.methods.parts import Parts
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
+Places = Annotated[int, Field(ge=0)]
 Span = Annotated[float, Field(ge=0)]  # up to 1 a fraction of the run, above it a number of steps
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Built = TypeVar("Built", bound=Trainable)
 
 _CARDS: dict[str, Card] = {}
 
@@ -66,7 +72,9 @@ class Card:
     name: str
     formula: str
     paper: str
-    builder: Callable[..., Method]
+    builder: Callable[..., Trainable]
+    on: tuple[Kind, ...] = KINDS  # the kinds of data that it is for
+    looks: bool = False  # whether it looks at a validation split as it trains
 
     @property
     def summary(self) -> str:
@@ -99,16 +107,20 @@ class Card:
         fields: dict[str, Any] = {o.name: (o.annotation, o.default_for(kind)) for o in self.options}
         return checked(create_model(self.name, __base__=_Strict, **fields), given).model_dump()
 
-    def build(self, parts: Parts, given: Mapping[str, Any]) -> Method:
+    def build(self, parts: Parts, given: Mapping[str, Any]) -> Trainable:
         """The method on these parts."""
+        if parts.about.kind not in self.on:
+            raise Problem(f"{self.name} is for {' and '.join(self.on)}, and {parts.about.name} is {parts.about.kind}")
         return self.builder(parts, **self.validate(given, parts.about.kind))
 
 
-def method(name: str, formula: str, paper: str) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+def method(
+    name: str, formula: str, paper: str, on: tuple[Kind, ...] = KINDS, looks: bool = False
+) -> Callable[[Callable[..., Built]], Callable[..., Built]]:
     """Registers a builder."""
 
-    def register(builder: Callable[..., Method]) -> Callable[..., Method]:
-        _CARDS[name] = Card(name, formula, paper, builder)
+    def register(builder: Callable[..., Built]) -> Callable[..., Built]:
+        _CARDS[name] = Card(name, formula, paper, builder, on, looks)
         return builder
 
     return register

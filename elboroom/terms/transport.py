@@ -20,18 +20,19 @@ from elboroom.terms.evidence import nll
 Kernel = Literal["rbf", "imq"]
 
 
-def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
+def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor, constant: float = 2.0) -> Tensor:
     """k(x_i, y_j) of a kernel sized for a standard normal prior: RBF with h^2 = J / 2, IMQ over seven scales of 2 J."""
     size = x.shape[-1]
-    return rbf(x, y, math.sqrt(size / 2)) if kernel == "rbf" else imq_scales(x, y, 2.0 * size)
+    return rbf(x, y, math.sqrt(size / 2)) if kernel == "rbf" else imq_scales(x, y, constant * size)
 
 
-def mmd(kernel: Kernel, unbiased: bool = False) -> Term:
+def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
     """MMD^2 of q(z) and the prior over the global batch; a U-statistic within where unbiased, and then at times negative."""
 
     def value(draw: Draw) -> Tensor:
         codes, prior = ranks.gather(draw.z[0]), ranks.gather(prior_draws(draw, draw.z[0]))
-        matrices = (kernel_matrix(kernel, a, b) for a, b in ((codes, codes), (prior, prior), (codes, prior)))
+        pairs = ((codes, codes), (prior, prior), (codes, prior))
+        matrices = (kernel_matrix(kernel, a, b, constant) for a, b in pairs)
         return (mmd2_u if unbiased else mmd2_v)(*matrices)
 
     return Term("mmd", value, couples=True)
@@ -74,7 +75,11 @@ def cost(kind: Literal["squared", "nll"]) -> Term:
         error: Tensor = (draw.px.mean - draw.batch.x).square()
         return error.flatten(2).sum(-1).mean(0)
 
-    return Term("cost", value)
+    def check(model: LatentModel) -> None:
+        if not getattr(model.likelihood.family, "has_mean", True):
+            raise Problem("words have no squared error: use --reconstruction nll")
+
+    return Term("cost", value, check=check)
 
 
 def own_spread() -> Term:
@@ -84,3 +89,12 @@ def own_spread() -> Term:
         return 0.5 * (draw.q.variance - draw.q.logvar - 1)  # type: ignore[no-any-return]
 
     return Term("spread", value, check=lambda model: require_variance(model.families[0], "--spread"))
+
+
+def log_variance() -> Term:
+    """sum_j |log sigma_j^2|: zero where a Gaussian encoder has the spread of the prior."""
+    return Term(
+        "log_variance",
+        lambda draw: draw.q.logvar.abs(),
+        check=lambda model: require_variance(model.families[0], "a penalty of log sigma^2"),
+    )

@@ -18,7 +18,7 @@ from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.terms.adversarial import critic_nll, density_ratio, permuted
 from elboroom.training.batches import Batches, batch_of, reseed
-from elboroom.training.loop import Loop
+from elboroom.training.loop import Loop, move
 
 B = 16
 
@@ -163,7 +163,7 @@ def test_a_step_after_the_critics_backward_is_the_same_step(pixels: DataSet, ord
         loss = method.players[0].objective(draw).total
         if order == "model first" and disturb:
             method.players[1].objective(draw).total.backward()
-        loop.move(method.players[0], loss)
+        move(loop.method, method.players[0], loss)
         ends.append([p.detach().clone() for p in method.owned["vae"]])
     assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
 
@@ -172,10 +172,10 @@ def test_a_player_moves_its_own_group_alone(pixels: DataSet) -> None:
     method = factor_vae(pixels)
     loop = Loop(method, Batches(pixels, "train", B, 0, (), torch.device("cpu")), 0)
     before = {name: [p.detach().clone() for p in group] for name, group in method.owned.items()}
-    loop.move(method.players[1], method.players[1].objective(shared(method, pixels)).total)
+    move(loop.method, method.players[1], method.players[1].objective(shared(method, pixels)).total)
     assert all(torch.equal(a, b) for a, b in zip(before["vae"], method.owned["vae"], strict=True))
     assert not any(torch.equal(a, b) for a, b in zip(before["critic"], method.owned["critic"], strict=True))
-    loop.move(method.players[0], method.players[0].objective(shared(method, pixels)).total)
+    move(loop.method, method.players[0], method.players[0].objective(shared(method, pixels)).total)
     assert not any(torch.equal(a, b) for a, b in zip(before["vae"], method.owned["vae"], strict=True))
     assert all(p.grad is None for p in method.parameters())
 

@@ -22,7 +22,7 @@ from elboroom.methods.registry import card
 from elboroom.terms import adversarial
 from elboroom.terms.adversarial import f_critic, f_penalty, fool, joint_critic, joint_ratio, prior_critic
 from elboroom.training.batches import Batches, reseed
-from elboroom.training.loop import Loop
+from elboroom.training.loop import Loop, move
 
 M, S = 0.7, 0.6  # q = N(m, s^2) against p = N(0, 1)
 P, Q = Normal(0.0, 1.0), Normal(M, S)
@@ -264,9 +264,9 @@ def test_model_and_critic_do_not_move_each_other(pixels: DataSet, name: str, opt
     shared: Draw | None = None
     for number, player in enumerate(method.players):
         before = {group: [p.detach().clone() for p in owned] for group, owned in method.owned.items()}
-        draw = loop.draw(player, 0, number, 0, shared)
+        draw = loop.draw(method, player, 0, number, 0, shared)
         shared = shared or draw
-        loop.move(player, player.objective(draw).total)
+        move(loop.method, player, player.objective(draw).total)
         for group, owned in method.owned.items():
             same = [torch.equal(a, b) for a, b in zip(before[group], owned, strict=True)]
             assert not any(same) if group in player.moves else all(same), group

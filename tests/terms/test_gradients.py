@@ -19,6 +19,7 @@ from elboroom.core.objective import Term
 from elboroom.divergences.variational import DIVERGENCES
 from elboroom.families.gaussian import ConditionalNormal, Gaussian, GaussianPosterior
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
+from elboroom.terms.evidence import kl, nll
 from elboroom.training.batches import reseed
 
 B, D, J, N = 4, 3, 2, 20
@@ -72,10 +73,23 @@ class Joint(nn.Module):
         return out.squeeze(1)
 
 
-CRITIC, SCORE, JOINT = Critic(), Critic(1), Joint()
+class Nu(nn.Module):
+    """A small smooth critic of codes beside features."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(J + features, 4), nn.Tanh(), nn.Linear(4, 1))
+
+    def forward(self, z: Tensor, h: Tensor | None = None) -> Tensor:
+        out: Tensor = self.net(z if h is None else torch.cat([z, h], 1))
+        return out.squeeze(1)
+
+
+CRITIC, SCORE, JOINT, NU_XZ, NU_Z = Critic(), Critic(1), Joint(), Nu(2), Nu(0)
+FLOOR = 0.25  # nats, with rates on both sides of it
 # Whose gradient is checked: everyone's, that of the modules that the term reads, or everyone's but the prior's, whose
-# draws are constants for these terms.
-ALL, ITS_OWN, NOT_PRIOR = "all", "its own", "not the prior's"
+# draws are constants for these terms; or that of the modules and of the prior, which moves with them.
+ALL, ITS_OWN, NOT_PRIOR, AND_PRIOR = "all", "its own", "not the prior's", "its own and the prior's"
 # One line for every variant of a term: its function, its arguments, and whose gradient it has.
 TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "nll": [((), ALL)],
@@ -92,6 +106,8 @@ TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "joint_critic": [((JOINT, False), ITS_OWN), ((JOINT, True), ITS_OWN)],
     "f_penalty": [((SCORE, row), NOT_PRIOR) for row in DIVERGENCES.values()],
     "f_critic": [((SCORE, row), ITS_OWN) for row in DIVERGENCES.values()],
+    "dual_rate": [((NU_XZ, True), NOT_PRIOR), ((NU_Z, False), NOT_PRIOR)],
+    "dual_critic": [((NU_XZ, True), ITS_OWN), ((NU_Z, False), ITS_OWN), ((NU_XZ, True, True), AND_PRIOR)],
     "off_diagonal": [((of,), ALL) for of in ("means", "samples")],
     "diagonal": [((of,), ALL) for of in ("means", "samples")],
     "third_moment": [((entries,), ALL) for entries in ("all", "diagonal")],
@@ -100,6 +116,15 @@ TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "inclusive_kl": [((), NOT_PRIOR)],
     "cost": [(("squared",), ALL), (("nll",), ALL)],
     "own_spread": [((), ALL)],
+    "log_variance": [((), ALL)],
+    "free_bits": [
+        ((kl(), FLOOR, unit, reduce, form), ALL)
+        for unit in ("total", "per_dim")
+        for reduce in ("sample", "batch")
+        for form in ("hinge", "mask")
+    ],
+    "unrefined": [((nll(),), ALL), ((kl(),), ALL)],
+    "amortised": [((), ALL)],
     "penalty": [(("kl", "example"), ALL), (("decorrelated", "aggregate"), ALL), (("mmd", "aggregate"), NOT_PRIOR)],
 }
 CASES = [(name, arguments, whose) for name, variants in TABLE.items() for arguments, whose in variants]
@@ -128,9 +153,13 @@ class Value(nn.Module):
         reseed(3)
         draw = Draw(self.model, self.batch, self.term.samples, lambda: Draw(self.model, self.second))
         draw.q.moments = lambda: self.contrast  # constants for the terms that read them, as are those of an implicit q
+        draw.q.features = self.contrast.loc
+        if self.term.name in REFINED:  # for which what was made of the encoder's q is a constant
+            draw.q, self.contrast.first = self.contrast, draw.q
         return self.term.mean(draw)
 
 
+REFINED = ("nll_first", "kl_first", "kl_refined")
 READS_PX = ("nll", "iw_bound", "cost")  # the others are checked beside one likelihood alone
 
 
@@ -143,6 +172,8 @@ def test_gradients_are_those_of_finite_differences(
 ) -> None:
     value = Value(found()[name](*arguments), likelihood)
     chosen = dict(value.critics.named_parameters("critics") if whose == ITS_OWN else value.named_parameters())
+    if whose == AND_PRIOR:
+        chosen = {key: p for key, p in chosen.items() if key.startswith(("critics", "model.prior"))}
     if whose == NOT_PRIOR:
         chosen = {key: p for key, p in chosen.items() if not key.startswith("model.prior")}
     assert chosen

@@ -1,0 +1,92 @@
+"""The prior of pseudo-inputs: p(z) = 1/K sum_k q(z|s_k), the s_k learned and read by the encoder itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from elboroom.core import ranks
+from elboroom.core.draw import Batch
+from elboroom.core.pairs import has_density
+
+CHUNK = 50  # components at a time
+
+
+class PseudoInputs(nn.Module):
+    """K inputs that are parameters: images or vectors, (K, *shape), or sentences as word vectors, (K, L, ni), with lengths."""
+
+    lengths: Tensor | None
+
+    def __init__(self, x: Tensor, u: Tensor | None = None, lengths: Tensor | None = None) -> None:
+        super().__init__()
+        self.x, self.u = nn.Parameter(x), None if u is None else nn.Parameter(u)
+        self.register_buffer("lengths", lengths)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def read(self, net: nn.Module, rows: Tensor) -> Tensor:
+        """What the encoder emits for these rows, (n, outputs)."""
+        u = None if self.u is None else self.u[rows]
+        if self.lengths is None:
+            out: Tensor = net(self.x[rows], u)
+        else:
+            out = net.read(self.x[rows], self.lengths[rows], u)  # type: ignore[operator]
+        return out
+
+
+class Vamp(Distribution):
+    """An equal mixture of q(z|s_k). Every question reads the pseudo-inputs anew, since the encoder moves between two."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    has_rsample = True
+
+    def __init__(self, posterior: Any, pseudo: PseudoInputs, latent: int) -> None:
+        self.posterior, self.pseudo = posterior, pseudo
+        super().__init__(torch.Size(), torch.Size([latent]), validate_args=False)
+
+    def _law(self, rows: Tensor) -> Any:
+        return self.posterior.law(self.pseudo.read(self.posterior.net, rows))
+
+    @property
+    def mean(self) -> Tensor:
+        """The origin, which stands for a mean that nothing needs."""
+        return self.pseudo.x.new_zeros(self.event_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        place = ranks.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
+        rows = (place * len(self.pseudo)).long().clamp_max(len(self.pseudo) - 1)
+        z: Tensor = self._law(rows).rsample()
+        return z.view(*sample_shape, *self.event_shape)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        everyone = torch.arange(len(self.pseudo), device=z.device)
+        parts = [self._law(rows).log_prob(z.unsqueeze(-2)) for rows in torch.split(everyone, CHUNK)]  # (..., chunk)
+        return torch.logsumexp(torch.cat(parts, -1), -1) - math.log(len(self.pseudo))
+
+
+class VampImplicit(Vamp):
+    """The same of a posterior without a density."""
+
+    has_density = False
+
+
+class VampPrior(nn.Module):
+    """p(z) = 1/K sum_k q(z|s_k) of a posterior with a `net` and a `law` of what the net emits."""
+
+    def __init__(self, posterior: Any, pseudo: PseudoInputs, latent: int) -> None:
+        super().__init__()
+        self._posterior = (posterior,)  # in a tuple, so that the encoder is no part of the prior
+        self.pseudo, self.latent = pseudo, latent
+        self.family = Vamp if has_density(posterior.family) else VampImplicit
+
+    def forward(self, batch: Batch) -> Vamp:
+        return self.family(self._posterior[0], self.pseudo, self.latent)

@@ -1,0 +1,117 @@
+"""VAEs whose z lives on the Poincare ball, read by a decoder through gyroplanes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from elboroom.core.draw import LatentModel
+from elboroom.core.method import Group, Method, Player, adam, descend, times
+from elboroom.core.problem import Problem
+from elboroom.families.pseudo import VampPrior
+from elboroom.methods.axes import FEATURES
+from elboroom.methods.parts import Parts
+from elboroom.methods.pseudo import pseudo_inputs
+from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
+from elboroom.nets.dual import Contested, DualCritic
+from elboroom.terms.dual import dual_critic, dual_rate
+from elboroom.terms.evidence import kl, nll
+from elboroom.weights.schedules import Linear
+
+Generator = Literal["linear", "mlp"]
+POSTERIOR = {"linear": "wrapped-linear", "mlp": "wrapped-implicit"}
+PSEUDO = 500  # pseudo-inputs, unless said; a step reads no more of them than a batch has rows
+
+
+@method("p-vae", "nll + w(t) kl, q(z|x) and p(z) wrapped normals, kl sampled", paper="Mathieu et al. 2019")
+def p_vae(parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.1) -> Method:
+    """A VAE on the Poincare ball: wrapped normals for posterior and prior, gyroplanes before the decoder (--curvature).
+
+    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
+    start: weight at first
+    """
+    return descend(parts.vae("wrapped"), nll() + Linear(start, 1, parts.span(warmup)) * kl())
+
+
+@method("apo-vae", "nll + w(t) (E_q nu(x, z) - E_p e^nu(x, z) + 1) on the ball, not a bound", paper="Dai et al. 2021")
+def apo_vae(
+    parts: Parts,
+    generator: Generator = by_data("mlp", tokens="linear"),
+    warmup: Span = 0.25,
+    start: NonNegative = 0.1,
+    critic_lr: Positive = 1e-4,
+    critic_turns: Count = 5,
+) -> Method:
+    """The implicit VAE on the Poincare ball: v = G(x, noise) wrapped around exp_0(F(x)), nu a function of log_0(z).
+
+    Where the generator is linear q(z|x) is explicit, and its rate and likelihood are measured beside the dual one.
+
+    generator: of v: linear, or mlp, which leaves q(z|x) without a density
+    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
+    start: weight at first
+    critic_lr: learning rate of nu
+    critic_turns: steps of nu for one of the model
+    """
+    own = POSTERIOR[generator]
+    return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, critic_lr, critic_turns)
+
+
+@method(
+    "apo-vae-vamp", "nll + w(t) (E_q nu - E_p e^nu + 1) on the ball, p = 1/K sum_k q(z|s_k)", paper="Dai et al. 2021"
+)
+def apo_vae_vamp(
+    parts: Parts,
+    generator: Generator = "linear",
+    warmup: Span = 0.25,
+    start: NonNegative = 0.1,
+    critic_lr: Positive = 1e-4,
+    pseudo_lr: Positive = 1e-3,
+    critic_turns: Count = 5,
+) -> Method:
+    """APo-VAE whose prior is the posterior of K pseudo-inputs, which move with nu: both ascend the dual KL, no bound.
+
+    There are 500 of them unless --pseudo-inputs says otherwise, and they start as training examples.
+
+    A generator that is linear keeps the density of q(z|x), and so that of the prior: with the other one there is no
+    likelihood to be measured.
+
+    generator: of v: linear, or mlp
+    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
+    start: weight at first
+    critic_lr: learning rate of nu
+    pseudo_lr: learning rate of the pseudo-inputs
+    critic_turns: steps of nu and of the pseudo-inputs for one of the model
+    """
+    own, choices = POSTERIOR[generator], parts.choices
+    if choices.prior != "auto":
+        raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {choices.prior} out")
+    model = parts.vae(own, u="unseen")
+    if not hasattr(model.posterior, "law"):
+        raise Problem(f"pseudo-inputs need a posterior on the ball, not --posterior {choices.posterior}: leave it out")
+    pseudo = pseudo_inputs(parts, model.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
+    vamp = LatentModel(model.posterior, VampPrior(model.posterior, pseudo, parts.latent), model.likelihood)
+    return _game(parts, vamp, own, warmup, start, critic_lr, critic_turns, adam(pseudo_lr))
+
+
+def _game(
+    parts: Parts,
+    model: LatentModel,
+    posterior: str,
+    warmup: float,
+    start: float,
+    critic_lr: float,
+    turns: int,
+    pseudo: Any = None,
+) -> Method:
+    """Model and nu in turns on one Draw; with an optimiser for pseudo-inputs, these move with nu."""
+    critic = DualCritic(parts.latent, FEATURES, parts.chart(posterior))
+    judged, weight = Contested(model, critic), Linear(start, 1, parts.span(warmup))
+    rival = Player(
+        dual_critic(critic, joint=True, prior=pseudo is not None),
+        moves="critic" if pseudo is None else ("critic", "pseudo"),
+        turns=times(turns),
+    )
+    groups = {"vae": Group([model.posterior, model.likelihood]), "critic": Group(critic, adam(critic_lr))}
+    if pseudo is not None:
+        groups["pseudo"] = Group(model.prior, pseudo)
+    own = Player(nll() + weight * dual_rate(critic, joint=True), moves="vae")
+    return Method(judged, players=[own, rival], watches=(), **groups)

@@ -1,0 +1,79 @@
+"""Implicit VAEs: q(z|x) is a sampler, and the KL is read off a critic in its dual form."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from elboroom.core.method import Group, Method, Player, adam, times
+from elboroom.methods.axes import FEATURES
+from elboroom.methods.parts import Parts
+from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
+from elboroom.nets.dual import Contested, DualCritic
+from elboroom.terms.dual import dual_critic, dual_rate
+from elboroom.terms.evidence import nll
+from elboroom.weights.schedules import Linear
+
+Generator = Literal["linear", "mlp"]
+POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
+
+
+@method("implicit-vae", "nll + w(t) (E_q nu(x, z) - E_p e^nu(x, z) + 1), not a bound", paper="Fang et al. 2019")
+def implicit_vae(
+    parts: Parts,
+    generator: Generator = by_data("mlp", tokens="linear"),
+    warmup: Span = 0.25,
+    start: NonNegative = 0.1,
+    critic_lr: Positive = 1e-4,
+    critic_turns: Count = 5,
+) -> Method:
+    """A VAE whose posterior is a sampler of features of x and noise, its KL with the prior in the dual form.
+
+    The dual value of a critic is at most the KL, so the loss bounds nothing. Where the generator is linear q(z|x) is a
+    Gaussian whose covariance all x share, and its exact rate and likelihood are measured beside the dual one.
+
+    generator: linear, as published for text, or mlp, truly implicit
+    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
+    start: weight at first
+    critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
+    critic_turns: steps of nu for one of the model
+    """
+    return _game(parts, generator, FEATURES, warmup, start, critic_lr, critic_turns)
+
+
+@method("implicit-vae-mi", "nll + w(t) (E_q(z) nu(z) - E_p e^nu(z) + 1), not a bound", paper="Fang et al. 2019")
+def implicit_vae_mi(
+    parts: Parts,
+    generator: Generator = by_data("mlp", tokens="linear"),
+    warmup: Span = 0.25,
+    start: NonNegative = 0.1,
+    critic_lr: Positive = 1e-4,
+    critic_turns: Count = 5,
+) -> Method:
+    """The implicit VAE that holds q(z) to the prior and not each q(z|x): information about x costs nothing.
+
+    generator: linear, as published for text, or mlp, truly implicit
+    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
+    start: weight at first
+    critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
+    critic_turns: steps of nu for one of the model
+    """
+    return _game(parts, generator, 0, warmup, start, critic_lr, critic_turns)
+
+
+def _game(
+    parts: Parts, generator: Generator, features: int, warmup: float, start: float, critic_lr: float, turns: int
+) -> Method:
+    """Model and nu, which reads codes beside `features` of x, in turns on one Draw."""
+    own = POSTERIOR[generator]
+    critic = DualCritic(parts.latent, features, parts.chart(own))
+    model = Contested(parts.vae(own, u="unseen"), critic)
+    weight = Linear(start, 1, parts.span(warmup))
+    return Method(
+        model,
+        players=[
+            Player(nll() + weight * dual_rate(critic, critic.joint), moves="vae"),
+            Player(dual_critic(critic, critic.joint), moves="critic", turns=times(turns)),
+        ],
+        vae=Group([model.posterior, model.prior, model.likelihood]),
+        critic=Group(critic, adam(critic_lr)),
+    )

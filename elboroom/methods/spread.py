@@ -1,0 +1,108 @@
+"""Autoencoders whose codes match the prior as a whole, and what keeps their posteriors from shrinking to points."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from elboroom.core.draw import LatentModel
+from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.core.objective import Objective
+from elboroom.methods.parts import Parts
+from elboroom.methods.registry import Count, NonNegative, Places, Positive, Share, by_data, method
+from elboroom.nets.corruption import Corrupted, Corruption
+from elboroom.terms.adversarial import fool, prior_critic
+from elboroom.terms.evidence import nll
+from elboroom.terms.transport import log_variance, mmd, own_spread
+
+
+@method("wae-d", "nll + lam mmd, z = f(x)", paper="Tolstikhin et al. 2018; Bahuleyan et al. 2019, Sec. 2.2")
+def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant: Positive = 2.0) -> Method:
+    """The Wasserstein autoencoder with a deterministic encoder and -log p(x|z) as its cost.
+
+    Published weights, 3 and 10, stand beside a mean over the tokens of a sentence, so here they are times its length.
+
+    lam: weight of the MMD
+    constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
+    """
+    return descend(parts.vae("point"), nll() + lam * mmd("imq", unbiased=True, constant=constant))
+
+
+@method("wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019, Eq. 7")
+def wae_s(
+    parts: Parts,
+    lam: NonNegative = by_data(10.0, tokens=100.0),
+    spread: NonNegative = 1.0,
+    constant: Positive = 2.0,
+) -> Method:
+    """The Wasserstein autoencoder with a stochastic encoder, whose sigma a KL to N(mu, I) keeps from vanishing.
+
+    Published weights stand beside a mean over the tokens of a sentence, so here they are times its length.
+
+    lam: weight of the MMD (published: 3 and 10)
+    spread: weight of the KL; at 0 sigma vanishes (published: 0.01 and 0.1)
+    constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
+    """
+    return descend(parts.vae(), nll() + lam * mmd("imq", unbiased=True, constant=constant) + spread * own_spread())
+
+
+@method(
+    "laae",
+    "nll - lam log D(z) + penalty sum_j |log sigma_j^2|",
+    paper="Shen et al. 2020, Sec. 5; Rubenstein et al. 2018",
+)
+def laae(
+    parts: Parts,
+    lam: NonNegative = 10.0,
+    penalty: NonNegative = 0.01,
+    critic_layers: Count = by_data(4, tokens=1),
+    critic_lr: Positive = by_data(1e-4, tokens=5e-4),
+) -> Method:
+    """The adversarial autoencoder with a stochastic encoder, whose log sigma^2 an L1 penalty keeps from minus infinity.
+
+    lam: weight of the adversarial term
+    penalty: weight of sum_j |log sigma_j^2|; 0 is the stochastic adversarial autoencoder
+    critic_layers: of 512 units
+    critic_lr: learning rate of the critic
+    """
+    model, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=critic_layers)
+    return _game(model, critic, nll() + lam * fool(critic) + penalty * log_variance(), critic_lr)
+
+
+@method(
+    "daae",
+    "nll of x - lam log D(z), z encoded from noisy x",
+    paper="Shen et al. 2020, Sec. 3",
+    on=("tokens",),
+)
+def daae(
+    parts: Parts,
+    lam: NonNegative = 10.0,
+    drop: Share = 0.3,
+    blank: Share = 0.0,
+    substitute: Share = 0.0,
+    shuffle: Places = 0,
+    critic_lr: Positive = 5e-4,
+) -> Method:
+    """The denoising adversarial autoencoder: it reads sentences with words missing, so that similar ones have near codes.
+
+    lam: weight of the adversarial term
+    drop: share of words left out; with no noise it is the stochastic adversarial autoencoder
+    blank: share of words hidden
+    substitute: share of words replaced by any other
+    shuffle: the most places that a word moves
+    critic_lr: learning rate of the critic
+    """
+    clean, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=1)
+    noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
+    model = LatentModel(noisy, clean.prior, clean.likelihood)
+    return _game(model, critic, nll() + lam * fool(critic), critic_lr)
+
+
+def _game(model: LatentModel, critic: nn.Module, objective: Objective, critic_lr: float) -> Method:
+    """The model descends its objective, the critic tells its codes from the prior."""
+    return Method(
+        model,
+        players=[Player(objective, moves="ae"), Player(prior_critic(critic), moves="critic")],
+        ae=Group(model),
+        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
+    )

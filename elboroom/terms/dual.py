@@ -1,0 +1,56 @@
+"""The KL in its dual form, max over nu of E_q nu - E_p e^nu + 1. Any critic gives less: an ELBO made of it is no bound."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.objective import Term
+from elboroom.core.problem import Problem
+from elboroom.terms.adversarial import prior_draws
+
+MOST = 50.0  # nu is held below this, so that e^nu does not overflow
+
+
+def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
+    """nu(z) - e^nu(z') + 1, z ~ q, z' ~ p: in expectation at most KL(q || p), and equal to it at nu = log q / p."""
+    return nu_q - torch.exp(nu_p.clamp_max(MOST)) + 1
+
+
+def _has_features(model: LatentModel) -> None:
+    if not getattr(model.posterior, "has_features", False):
+        raise Problem(
+            "nu(x, z) reads the features of an implicit posterior, and this one has none: "
+            "use --posterior implicit or implicit-linear"
+        )
+
+
+def _anything(model: LatentModel) -> None:
+    """No demand."""
+
+
+def _features(draw: Draw, joint: bool) -> Tensor | None:
+    """h(x), detached: nu is a function of x, and no way for the encoder to please it."""
+    return draw.q.features.detach() if joint else None
+
+
+def dual_rate(critic: nn.Module, joint: bool) -> Term:
+    """E_q nu(x, z) - E_p e^nu(x, z) + 1 for KL(q(z|x) || p), or with nu(z) for KL(q(z) || p); draws of p are constants."""
+
+    def value(draw: Draw) -> Tensor:
+        z, h = draw.z[0], _features(draw, joint)
+        return dual(critic(z, h), critic(prior_draws(draw, z).detach(), h))
+
+    return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
+
+
+def dual_critic(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
+    """The negative of the dual, what nu descends: codes and features detached, and draws of p unless the prior moves too."""
+
+    def value(draw: Draw) -> Tensor:
+        z, h = draw.z[0].detach(), _features(draw, joint)
+        other = prior_draws(draw, z)
+        return -dual(critic(z, h), critic(other if prior else other.detach(), h))
+
+    return Term("critic", value, check=_has_features if joint else _anything, modules=(critic,))

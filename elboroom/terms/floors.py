@@ -1,0 +1,54 @@
+"""Floors below which a rate costs nothing: free bits."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from elboroom.core import ranks
+from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.objective import Term
+from elboroom.core.pairs import is_per_dim
+from elboroom.core.problem import Problem
+
+Unit = Literal["total", "per_dim"]
+Reduce = Literal["sample", "batch"]
+Form = Literal["hinge", "mask"]
+
+
+def free_bits(
+    term: Term, target: float, unit: Unit = "per_dim", reduce: Reduce = "sample", form: Form = "hinge"
+) -> Term:
+    """max(floor, D) for a rate D that comes per dimension: the gradient of D above the floor, none below it.
+
+    unit: one floor of `target` nats for the sum over dimensions, or one of target / J for each of them.
+    reduce: held against the rate of each example, or against its mean over the global batch.
+    form: the hinge, or the mask 1[D > floor] D, which has the same gradient and falls to 0 below the floor.
+    """
+
+    def value(draw: Draw) -> Tensor:
+        rate = term(draw)  # (B, J), or (B,) where the pair has no KL per dimension
+        if unit == "total":
+            rate = rate.flatten(1).sum(1) if rate.dim() > 1 else rate  # (B,)
+        floor = target if unit == "total" else target / rate.shape[1]
+        level = rate if reduce == "sample" else ranks.mean(rate.mean(0))
+        return torch.where(level > floor, rate, floor if form == "hinge" else 0.0)
+
+    def check(model: LatentModel) -> None:
+        term.check(model)
+        if unit == "per_dim" and not is_per_dim(*model.families):
+            raise Problem(
+                "a floor for each dimension needs a KL that is a sum over dimensions: "
+                "use --unit total, or --posterior gaussian with --prior normal"
+            )
+
+    return Term(
+        f"{term.name}_{form}",
+        value,
+        samples=term.samples,
+        check=check,
+        couples=term.couples or reduce == "batch",
+        modules=term.modules,
+    )

@@ -1,0 +1,402 @@
+"""The Poincare ball: its arithmetic, the wrapped normal against quadrature, and what holds at centre and boundary."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from quadrature import disc
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.distributions import MultivariateNormal
+
+from elboroom.core import pairs, ranks
+from elboroom.core.ball import MARGIN, Ball, asinhc, log_sinhc, tanhc
+from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.problem import Problem
+from elboroom.divergences.mmd import Kernel, two_sample
+from elboroom.families import ball as families
+from elboroom.families.ball import (
+    ConditionalWrapped,
+    Wrapped,
+    WrappedImplicit,
+    WrappedImplicitPosterior,
+    WrappedPosterior,
+    WrappedPrior,
+)
+from elboroom.families.gaussian import Gaussian
+from elboroom.families.implicit import SharedGaussian
+from elboroom.methods.parts import Choices, Parts
+from elboroom.terms.evidence import kl
+
+CURVATURES = [0.25, 0.5, 1.0, 2.0]  # what float32 holds
+NOTHING = Batch(torch.empty(0))
+
+
+def points(ball: Ball, n: int = 40, d: int = 3, reach: float = 0.95) -> Tensor:
+    """Points of the ball, some of them near its boundary."""
+    way = torch.nn.functional.normalize(torch.randn(n, d).double(), dim=-1)
+    return way * torch.rand(n, 1).double() ** 0.3 * reach / ball.c.sqrt()
+
+
+def close(a: Tensor, b: Tensor, atol: float = 1e-9) -> None:
+    torch.testing.assert_close(a, b, atol=atol, rtol=1e-9)
+
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_exp_and_log_are_inverse(c: float) -> None:
+    ball = Ball(c)
+    x, y, u = points(ball), points(ball), torch.randn(40, 3).double()
+    close(ball.exp(ball.log(y, x), x), y)
+    close(ball.unwrap(ball.wrap(u, x), x), u)
+    v = 0.5 * u * ball.gap(x)  # a length that does not leave double precision
+    close(ball.log(ball.exp(v, x), x), v)
+    close(ball.exp(v, torch.zeros_like(x)), ball.exp0(v))
+    close(ball.log(y, torch.zeros_like(y)), ball.log0(y))
+    close(ball.log0(ball.exp0(u)), u)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_the_formulas_as_they_are_printed(c: float) -> None:
+    """Moebius addition, exp, log and the transport word for word, with norms and quotients."""
+    ball, root = Ball(c), math.sqrt(c)
+    x, y, u = points(ball), points(ball), torch.randn(40, 3).double()
+
+    def add(x: Tensor, y: Tensor) -> Tensor:
+        dot, x2, y2 = (x * y).sum(-1, keepdim=True), x.square().sum(-1, keepdim=True), y.square().sum(-1, keepdim=True)
+        top = (1 + 2 * c * dot + c * y2) * x + (1 - c * x2) * y
+        return top / (1 + 2 * c * dot + c * c * x2 * y2)
+
+    def size(t: Tensor) -> Tensor:
+        return t.norm(dim=-1, keepdim=True)
+
+    lam = 2 / (1 - c * x.square().sum(-1, keepdim=True))
+    k = add(-x, y)
+    close(ball.add(x, y), add(x, y))
+    close(ball.exp(u / lam, x), add(x, torch.tanh(root * size(u) / 2) * u / (root * size(u))))
+    close(ball.log(y, x), 2 / (root * lam) * torch.atanh(root * size(k)) * k / size(k), 1e-7)
+    close(ball.transport(u, x), 2 / lam * u)
+    close(ball.wrap(u, x), ball.exp(ball.transport(u, x), x))
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_distances(c: float) -> None:
+    """The length of log, symmetric, kept by translations; transport keeps lengths; r = 2 |v| for a wrapped v."""
+    ball = Ball(c)
+    x, y, a, v = points(ball), points(ball), points(ball, reach=0.7), torch.randn(40, 3).double()
+    far = ball.distance(x, y)
+    close(far, ball.distance(y, x))
+    close(far, 2 / ball.gap(x).squeeze(-1) * ball.log(y, x).norm(dim=-1))
+    close(far, ball.distance(ball.add(a, x), ball.add(a, y)), 1e-8)
+    close(2 / ball.gap(x).squeeze(-1) * ball.transport(v, x).norm(dim=-1), 2 * v.norm(dim=-1))
+    close(ball.distance(x, ball.wrap(v, x)), 2 * v.norm(dim=-1))
+    assert not ball.distance(x, x).any()
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_it_agrees_with_geoopt(c: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        theirs = pytest.importorskip("geoopt.manifolds.stereographic.math")
+    ball, k = Ball(c), torch.tensor(-c).double()
+    x, y, u = points(ball), points(ball), torch.randn(40, 3).double()
+    v = 0.5 * u * ball.gap(x)
+    close(ball.add(x, y), theirs.mobius_add(x, y, k=k))
+    close(ball.exp(v, x), theirs.expmap(x, v, k=k))
+    close(ball.log(y, x), theirs.logmap(x, y, k=k), 1e-7)
+    close(ball.distance(x, y), theirs.dist(x, y, k=k), 1e-7)
+    close(ball.transport(u, x), theirs.parallel_transport0(x, u, k=k))
+    close(ball.exp0(u), theirs.expmap0(u, k=k))
+    close(ball.log0(y), theirs.logmap0(y, k=k), 1e-7)
+
+
+def test_without_curvature_it_is_the_plane() -> None:
+    ball = Ball(1e-12)
+    x, v = torch.randn(2, 20, 3).double()
+    close(ball.wrap(v, x), x + v, 1e-7)
+    close(ball.unwrap(x, v), x - v, 1e-7)
+    close(ball.log_volume(v), torch.full((20,), 3 * math.log(2)).double(), 1e-7)
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0])
+def test_opposite_points_of_the_boundary_are_as_far_apart_as_they_should(c: float) -> None:
+    """d = (4 / sqrt(c)) artanh(1 - 1e-5), 24.41 at c = 1; an artanh that is clipped at 1 - 1e-7 says 16.81."""
+    ball = Ball(c)
+    edge = ball.clip(torch.tensor([[9.0, 0.0]]))
+    assert edge.norm().item() == pytest.approx((1 - MARGIN) / math.sqrt(c), rel=1e-12)
+    truth = 4 * math.atanh(1 - MARGIN) / math.sqrt(c)
+    assert ball.distance(edge, -edge).item() == pytest.approx(truth, rel=1e-9)
+    assert 2 * ball.unwrap(-edge, edge).norm().item() == pytest.approx(truth, rel=1e-9)
+    inside = torch.tensor([[0.3, 0.4]]).double()
+    assert torch.equal(ball.clip(inside), inside)
+
+
+def test_gradients_are_finite_at_the_origin_and_at_the_boundary() -> None:
+    ball = Ball(1.0, learned=True)
+    for at in (torch.zeros(2, 3), torch.eye(3)[:2]):
+        for v in (torch.zeros(2, 3), 30 * torch.eye(3)[1:]):
+            leaves = at.double().requires_grad_(), v.double().requires_grad_()
+            q = Wrapped(ball, ball.clip(leaves[0]), Gaussian(torch.zeros(3).double(), torch.zeros(3).double()))
+            z = ball.wrap(leaves[1], q.loc)
+            (q.log_prob(z).sum() + ball.log0(z).sum()).backward()
+            assert all(torch.isfinite(leaf.grad).all() for leaf in leaves)  # type: ignore[arg-type]
+    assert torch.isfinite(ball.raw.grad).all()  # type: ignore[arg-type]
+
+
+def test_the_three_functions_of_a_square() -> None:
+    """Against their definitions on both sides of where the series ends, with gradients to second order."""
+    s = torch.tensor([0.0, 1e-12, 9.9e-5, 1.01e-4, 0.3, 4.0, 900.0]).double()
+    x = s[1:].sqrt()
+    close(tanhc(s)[1:], torch.tanh(x) / x, 1e-12)
+    close(asinhc(s)[1:], torch.asinh(x) / x, 1e-12)
+    close(log_sinhc(s)[1:], torch.log(torch.sinh(x) / x), 1e-11)
+    assert tanhc(s)[0] == asinhc(s)[0] == 1
+    assert log_sinhc(torch.tensor(1e8).double()).item() == pytest.approx(1e4 - math.log(2e4))
+    for f in (tanhc, asinhc, log_sinhc):
+        assert gradcheck(f, s[1:].clone().requires_grad_(), eps=1e-7, atol=1e-6)
+        slope = torch.autograd.functional.jacobian(lambda s, f=f: f(s).sum(), s[2:4])
+        assert slope[0].item() == pytest.approx(slope[1].item(), rel=1e-4), "the series and what follows it meet"
+
+
+# -- the wrapped normal ------------------------------------------------------------------------------------------------
+
+
+def some(c: float, kind: str = "normal", learned: bool = False) -> Wrapped:
+    """One law on the disc, away from the centre and not round."""
+    ball = Ball(c, learned)
+    loc = ball.exp0(torch.tensor([[0.5, -0.3]]).double())
+    if kind == "normal":
+        return families.normal(ball, loc, torch.tensor([[-0.8, -1.6]]).double())
+    tangent = SharedGaussian(
+        torch.tensor([[0.3, 0.2]]).double(), torch.tensor([[0.5, 0.1, 0.0], [-0.2, 0.3, 0.3]]).double()
+    )
+    return Wrapped(ball, loc, tangent)
+
+
+@pytest.mark.parametrize("kind", ["normal", "linear"])
+@pytest.mark.parametrize("c", [0.5, 1.0])
+def test_it_integrates_to_one(c: float, kind: str) -> None:
+    grid, volume = disc(c)
+    mass = (some(c, kind).log_prob(grid.unsqueeze(1)).squeeze(-1).exp() * volume).sum().item()
+    assert mass == pytest.approx(1.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_it_integrates_to_one_in_other_dimensions(d: int) -> None:
+    """By the radial integral of the centred law: S_d int q(r) (sinh(sqrt(c) r) / sqrt(c))^(d-1) dr."""
+    c = 0.5
+    p = WrappedPrior(d, Ball(c))(NOTHING)
+    r = (torch.arange(20_000).double() + 0.5) * 40 / 20_000
+    z = torch.zeros(len(r), d).double()
+    z[:, 0] = torch.tanh(math.sqrt(c) * r / 2) / math.sqrt(c)
+    sphere = {1: 2.0, 3: 4 * math.pi}[d]
+    density = p.log_prob(z[:16_000]).exp() * (torch.sinh(math.sqrt(c) * r[:16_000]) / math.sqrt(c)) ** (d - 1)
+    assert (sphere * density.sum() * 40 / 20_000).item() == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["normal", "linear"])
+@pytest.mark.parametrize("c", [0.5, 1.0])
+def test_its_samples_follow_its_density(c: float, kind: str) -> None:
+    """Moments against quadrature, and an MMD two-sample test against cells drawn from the density itself."""
+    q, (grid, volume) = some(c, kind), disc(c)
+    log_q = q.log_prob(grid.unsqueeze(1)).squeeze(-1)
+    mass = log_q.exp() * volume
+    z = q.sample((20_000,))[:, 0]
+    for found, at in ((z, grid), (z.square(), grid.square()), (z.prod(-1, keepdim=True), grid.prod(-1, keepdim=True))):
+        truth = (at * mass.unsqueeze(-1)).sum(0)
+        assert ((found.mean(0) - truth).abs() < 4 * found.std(0) / math.sqrt(len(z))).all()
+    entropy = q.log_prob(z.unsqueeze(1).clone()).squeeze(-1)
+    assert abs(entropy.mean() - (mass * log_q).sum()) < 4 * entropy.std() / math.sqrt(len(z))
+    cells = grid[torch.multinomial(mass, 300, replacement=True)]
+    test, _ = two_sample(z[:300], cells, Kernel.of("rbf", z[:300], cells), 200)
+    assert test.p > 0.01
+    wide, _ = two_sample(1.25 * z[:300], cells, Kernel.of("rbf", z[:300], cells), 200)
+    assert wide.p < 0.05, "the test has teeth"
+
+
+def test_a_sample_carries_the_density_that_a_foreign_point_is_given() -> None:
+    ball = Ball(0.5)
+    q = families.normal(ball, points(ball, 6, 4), torch.randn(6, 4).double())
+    z = q.rsample((5,))
+    assert z.shape == (5, 6, 4)
+    assert z.dtype == torch.float64
+    close(q.log_prob(z), q.log_prob(z.clone()), 1e-6)
+    old, truth = z, q.log_prob(z)
+    q.rsample()
+    close(q.log_prob(old), truth, 1e-6)
+    assert not q.sample().requires_grad
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0])
+def test_the_sampled_kl_is_that_of_quadrature(c: float) -> None:
+    q, (grid, volume) = some(c), disc(c)
+    prior = WrappedPrior(2, q.ball)
+    log_q, log_p = q.log_prob(grid.unsqueeze(1)).squeeze(-1), prior(NOTHING).log_prob(grid)
+    truth = (log_q.exp() * (log_q - log_p) * volume).sum()
+    z = q.rsample((20_000,))
+    each = (q.log_prob(z) - prior(NOTHING).log_prob(z)).squeeze(-1)
+    found = pairs.rate(q, prior(NOTHING), lambda: z)
+    assert found.item() == pytest.approx(each.mean().item())
+    assert abs(found.item() - truth.item()) < 4 * each.std().item() / math.sqrt(len(z))
+    pairs.require_rate(Wrapped, Wrapped)
+
+
+def test_without_curvature_it_is_a_gaussian() -> None:
+    """Of mean mu and variances sigma^2, its kl that of Gaussians: exactly over points with the moments of v."""
+    ball = Ball(1e-12)
+    loc, logvar = torch.randn(2, 7, 3).double()
+    q, flat = families.normal(ball, loc, logvar), Gaussian(loc, logvar)
+    z = torch.randn(4, 7, 3).double()
+    lower = 3 * math.log(2)  # lengths on the ball are twice those of the plane
+    close(q.log_prob(z), flat.log_prob(z) - lower, 1e-6)
+    points = math.sqrt(3) * torch.cat([torch.eye(3), -torch.eye(3)]).double().unsqueeze(1)
+    posterior, prior = nn.Identity(), WrappedPrior(3, ball)
+    draw = Draw(LatentModel(posterior, prior, nn.Identity()), NOTHING)
+    draw.__dict__.update(q=q, z=ball.wrap(q.tangent.stddev * points, loc))
+    zero = torch.zeros(3).double()
+    close(kl()(draw), pairs.rate(flat, Gaussian(zero, zero), lambda: z).sum(-1), 1e-6)
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    """Of samples, densities and the sampled kl: with respect to centre, variances and the curvature."""
+    ball = Ball(0.7, learned=True)
+    prior, noise = WrappedPrior(3, ball), torch.randn(4, 3).double()
+
+    def value(centre: Tensor, logvar: Tensor, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ball._parameters["raw"] = raw
+        q = families.normal(ball, ball.exp0(centre), logvar)
+        z = ball.wrap(q.tangent.stddev * noise, q.loc)
+        return z, q.log_prob(z), prior(NOTHING).log_prob(z)
+
+    inputs = (0.3 * torch.randn(4, 3).double(), torch.randn(4, 3).double() - 1, torch.tensor(-0.3).double())
+    assert gradcheck(value, tuple(t.requires_grad_() for t in inputs))
+
+
+def test_the_kept_density_has_the_gradient_of_the_found_one() -> None:
+    q = some(0.5, learned=True)
+    q.tangent.logvar.requires_grad_()
+    grads = []
+    for kept in (True, False):
+        torch.manual_seed(3)
+        z = q.rsample((5,))
+        total = q.log_prob(z if kept else z + 0).sum()
+        grads.append(torch.autograd.grad(total, (q.tangent.logvar, q.ball.raw)))
+    for a, b in zip(*grads, strict=True):
+        close(a, b, 1e-6)
+
+
+def test_many_dimensions_pile_nothing_up_at_the_boundary() -> None:
+    """d = 32, c = 1: |v| is near 5.7, so a quarter of the prior lies beyond 1 - 1e-5, and stays where it is."""
+    p = WrappedPrior(32, Ball(1.0))(NOTHING)
+    z = p.sample((4000,))
+    size = z.norm(dim=-1)
+    assert 0.1 < (size > 1 - MARGIN).double().mean() < 0.4
+    assert len(size.unique()) == 4000
+    assert (size < 1).all()
+    close(p.log_prob(z.clone()), p.log_prob(z), 1e-3)
+
+
+def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    ball = Ball(1.0)
+    loc, logvar = points(ball, 4), torch.randn(4, 3).double()
+    torch.manual_seed(1)
+    truth, parts = families.normal(ball, loc, logvar).sample((3,)), []
+    monkeypatch.setattr(ranks, "world", lambda: 2)
+    for rank in (0, 1):
+        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        torch.manual_seed(1)
+        part = slice(2 * rank, 2 * rank + 2)
+        parts.append(families.normal(ball, loc[part], logvar[part]).sample((3,)))
+    close(torch.cat(parts, 1), truth)
+
+
+# -- the modules -------------------------------------------------------------------------------------------------------
+
+
+class Net(nn.Module):
+    """Linear in x."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(5, outputs)
+
+    def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
+        out: Tensor = self.linear(x)
+        return out
+
+
+X = torch.linspace(-1, 1, 20).view(4, 5)
+
+
+def test_a_posterior_is_what_its_net_says() -> None:
+    posterior = WrappedPosterior(Net(6), Ball(0.5))
+    q = posterior(Batch(X))
+    centre, logvar = posterior.net(X).chunk(2, -1)
+    close(q.mean, posterior.ball.exp0(centre))
+    close(q.tangent.variance, logvar.double().exp())
+    assert not q.tangent.mean.any()
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> None:
+    posterior = WrappedImplicitPosterior(Net(3 + 4), Ball(0.5), 4, 6, 3, linear)
+    q = posterior(Batch(X))
+    centre, h = posterior.net(X).split([3, 4], -1)
+    assert torch.equal(q.features, h)
+    torch.manual_seed(2)
+    z = q.rsample((2,))
+    torch.manual_seed(2)
+    e = torch.randn(2, 4, 6)
+    v = posterior.tangent.generator(torch.cat([h.expand(2, 4, 4), e], -1))
+    close(z, posterior.ball.wrap(v, posterior.ball.exp0(centre)), 1e-6)
+    assert pairs.has_density(posterior.family) == linear
+    assert type(q) is posterior.family
+    z.sum().backward()
+    assert all(p.grad is not None for p in posterior.parameters())
+    if linear:
+        weight = posterior.tangent.generator.weight.detach().double()
+        law = MultivariateNormal(
+            h.detach().double() @ weight[:, :4].T + posterior.tangent.generator.bias.detach(),
+            weight[:, 4:] @ weight[:, 4:].T,
+        )
+        found = q.log_prob(z) + posterior.ball.log_volume(v)
+        torch.testing.assert_close(found.detach(), law.log_prob(v.detach().double()), rtol=1e-5, atol=1e-5)
+    else:
+        with pytest.raises(Problem, match="WrappedImplicit"):
+            pairs.require_rate(WrappedImplicit, Wrapped)
+
+
+def test_a_prior_given_labels_starts_as_the_one_without() -> None:
+    ball = Ball(1.0)
+    given, plain = ConditionalWrapped(3, 2, ball), WrappedPrior(3, ball)
+    batch = Batch(X, torch.eye(2).repeat(2, 1))
+    z = plain(batch).sample((4,))
+    close(given(batch).log_prob(z), plain(batch).log_prob(z))
+    nn.init.normal_(given.table.weight)
+    assert given(batch).mean.shape == (4, 3)
+    assert not torch.equal(given(batch).mean[0], given(batch).mean[1])
+
+
+def test_a_curvature_is_one_and_learned_only_if_asked(pixels: Any) -> None:
+    for learned in (False, True):
+        parts = Parts(pixels.about, Choices(latent=3, net="mlp-300", curvature=0.5, curvature_learned=learned))
+        model = parts.vae("wrapped")
+        named = [name for name, _ in model.named_parameters() if name.endswith("raw")]
+        assert len(named) == learned
+        assert model.posterior.ball is model.prior.ball is model.likelihood.layer.ball
+        assert model.posterior.ball.c.item() == pytest.approx(0.5)
+        assert not [name for name in model.state_dict() if name.endswith("raw")] or learned
+
+
+@pytest.mark.parametrize(("q", "p", "instead"), [("wrapped", "normal", "wrapped"), ("gaussian", "wrapped", "normal")])
+def test_laws_on_different_spaces_are_refused(pixels: Any, q: str, p: str, instead: str) -> None:
+    with pytest.raises(
+        Problem, match=f"--posterior {q} and --prior {p} live on different spaces: use --prior {instead}"
+    ):
+        Parts(pixels.about, Choices(latent=3, posterior=q, prior=p)).vae()

@@ -1,0 +1,179 @@
+"""The dual form of the KL: from below, exact at the log-ratio, with its +1, and with no way back into the encoder."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.distributions import Normal, kl_divergence
+
+from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.method import Method, adam
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet
+from elboroom.families.gaussian import GaussianPosterior, StandardNormal
+from elboroom.methods.parts import Choices, Parts
+from elboroom.methods.registry import card
+from elboroom.terms import dual as module
+from elboroom.terms.dual import dual, dual_critic, dual_rate
+from elboroom.training.batches import Batches, batch_of, reseed
+from elboroom.training.loop import Loop, move
+
+P, Q = Normal(0.0, 1.0), Normal(0.7, 0.6)
+KL = kl_divergence(Q, P).item()
+POINTS = P.icdf((torch.arange(4000).double() + 0.5) / 4000).unsqueeze(1)  # that stand for N(0, 1)
+
+
+class LogRatio(nn.Module):
+    """nu = log q/p + shift."""
+
+    def __init__(self, shift: float = 0.0) -> None:
+        super().__init__()
+        self.shift = shift
+
+    def forward(self, z: Tensor, h: Tensor | None = None) -> Tensor:
+        return (Q.log_prob(z) - P.log_prob(z)).squeeze(-1) + self.shift
+
+
+@pytest.fixture
+def even(monkeypatch: pytest.MonkeyPatch) -> Draw:
+    """Codes of q and draws of p, both evenly spread: means over them are integrals."""
+    monkeypatch.setattr(module, "prior_draws", lambda draw, like: POINTS)
+    empty = StandardNormal(1).double()
+    draw = Draw(LatentModel(empty, empty, empty), Batch(POINTS))
+    draw.__dict__["z"] = (Q.mean + Q.stddev * POINTS).unsqueeze(0)
+    draw.q.features = torch.zeros(len(POINTS), 1).double()
+    return draw
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_at_the_log_ratio_it_is_the_kl_with_the_one(even: Draw, joint: bool) -> None:
+    """KL(q || p), and without the +1 a nat less."""
+    term = dual_rate(LogRatio(), joint)
+    assert term.name == "dual"
+    assert term.mean(even).item() == pytest.approx(KL, abs=2e-3)
+    z = even.z[0]
+    without = (LogRatio()(z) - LogRatio()(POINTS).exp()).mean().item()
+    assert without == pytest.approx(KL - 1, abs=2e-3)
+    assert dual_critic(LogRatio(), joint).mean(even).item() == pytest.approx(-KL, abs=2e-3)
+
+
+@pytest.mark.parametrize("shift", [-2.0, -0.5, 0.3, 1.0])
+def test_any_other_critic_says_less(even: Draw, shift: float) -> None:
+    """nu + s gives KL + s - e^s + 1."""
+    found = dual_rate(LogRatio(shift), False).mean(even).item()
+    assert found == pytest.approx(KL + shift - math.exp(shift) + 1, abs=5e-3)
+    assert found < KL
+
+
+def test_a_critic_that_says_nothing_reads_zero(even: Draw) -> None:
+    class Zero(nn.Module):
+        def forward(self, z: Tensor, h: Tensor | None = None) -> Tensor:
+            return 0 * z.squeeze(-1)
+
+    assert not dual_rate(Zero(), True)(even).any()
+
+
+def test_a_critic_that_learns_rises_to_the_kl_from_below(even: Draw) -> None:
+    """Quadratic critics contain the log-ratio: by descent the dual value rises to KL and never passes it."""
+    critic = nn.Linear(2, 1).double()
+    nn.init.zeros_(critic.weight)
+    nn.init.zeros_(critic.bias)
+
+    class Quadratic(nn.Module):
+        def forward(self, z: Tensor, h: Tensor | None = None) -> Tensor:
+            out: Tensor = critic(torch.cat([z, z.square()], 1))
+            return out.squeeze(-1)
+
+    optimiser = torch.optim.Adam(critic.parameters(), lr=0.1)
+    values = []
+    for _ in range(200):
+        loss = dual_critic(Quadratic(), False).mean(even)
+        values.append(-loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert values[0] == 0
+    assert all(value < KL + 1e-3 for value in values)
+    assert all(later > before - 1e-3 for before, later in zip(values[::5], values[5::5], strict=False))
+    assert values[-1] == pytest.approx(KL, abs=3e-3)
+
+
+def test_nothing_overflows() -> None:
+    nu = torch.tensor([1e4], requires_grad=True)
+    value = dual(torch.zeros(1), nu)
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(nu.grad)  # type: ignore[arg-type]
+
+
+# -- on the methods ----------------------------------------------------------------------------------------------------
+
+GAMES = ["implicit-vae", "implicit-vae-mi", "apo-vae", "apo-vae-vamp"]
+
+
+def game(name: str, data: DataSet, **options: Any) -> Method:
+    reseed(0)
+    made = card(name).build(Parts(data.about, Choices(latent=3, net="mlp-300"), 8, data), options)
+    made.prepare(adam(1e-3))
+    assert isinstance(made, Method)
+    return made
+
+
+def shared(method: Method, data: DataSet) -> Draw:
+    return method.draw(method.players[0], batch_of(data, data.splits["train"][:8], ()))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_nu_sends_no_gradient_into_the_encoder(pixels: DataSet, name: str) -> None:
+    """Codes and features are detached; pseudo-inputs move with nu, so draws of their prior are not."""
+    method = game(name, pixels)
+    draw = shared(method, pixels)
+    loss = method.players[1].objective(draw).total
+    codes, own = draw.z, method.players[1].moves
+    assert torch.autograd.grad(loss, codes, allow_unused=True, retain_graph=True) == (None,)
+    moved = torch.autograd.grad(loss, [p for group in own for p in method.owned[group]], retain_graph=True)
+    assert all(grad.any() for grad in moved)
+    encoder = torch.autograd.grad(loss, method.owned["vae"], allow_unused=True)
+    assert all(grad is None for grad in encoder) == ("pseudo" not in own)
+    before = [p.detach().clone() for p in method.owned["vae"]]
+    move(method, method.players[1], method.players[1].objective(shared(method, pixels)).total)
+    assert all(torch.equal(a, b) for a, b in zip(before, method.owned["vae"], strict=True))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_model_pleases_nu_through_its_codes_alone(pixels: DataSet, name: str) -> None:
+    """Neither through the features that nu reads nor through draws of a prior that the encoder makes."""
+    method = game(name, pixels)
+    draw = shared(method, pixels)
+    (weight, term) = method.players[0].objective.parts[1]
+    whole = torch.autograd.grad(term.mean(draw), method.owned["vae"], allow_unused=True, retain_graph=True)
+    back = torch.autograd.grad(term.mean(draw), draw.z, retain_graph=True)
+    by_codes = torch.autograd.grad(draw.z, method.owned["vae"], back, allow_unused=True)
+    for a, b in zip(whole, by_codes, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            torch.testing.assert_close(a, b)
+    assert weight.now(0) == pytest.approx(0.1)
+    assert weight.now(2) == 1.0
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_five_turns_of_nu_on_one_draw(pixels: DataSet, name: str) -> None:
+    """The encoder reads the batch once a step; pseudo-inputs it reads anew each time."""
+    method, seen = game(name, pixels, critic_turns=5), []
+    net = method.model.posterior.net
+    net.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    logged = Loop(method, Batches(pixels, "train", 8, 0, (), torch.device("cpu")), 0).step(0)
+    assert len(seen) == (1 if name != "apo-vae-vamp" else 7)
+    assert {"nll", "dual", "dual.weight", "critic"} <= logged.keys()
+
+
+def test_the_dual_needs_features_and_says_so(pixels: DataSet) -> None:
+    with pytest.raises(Problem, match="use --posterior implicit or implicit-linear"):
+        card("implicit-vae").build(Parts(pixels.about, Choices(latent=3, posterior="gaussian"), 8), {})
+    method = card("implicit-vae-mi").build(Parts(pixels.about, Choices(latent=3, posterior="gaussian"), 8), {})
+    assert isinstance(method.model.posterior, GaussianPosterior)
