@@ -29,7 +29,10 @@ from elboroom.training.checkpoint import write_json
 
 Progress = Callable[[int, int], None]
 
-CATEGORIES = {"shape", "label", "y", "class", "category", "digit", "object"}  # labels whose order means nothing
+CATEGORIES = {  # labels whose order means nothing
+    *("shape", "label", "y", "class", "category", "digit", "object"),
+    *("subject", "verb", "adjective", "adverbial", "style", "act", "emotion"),
+}
 
 
 class Encoded(Protocol):
@@ -83,7 +86,7 @@ def code_table(
     """The code table of a run, kept in its folder; made again where the weights or the data have changed."""
     folder, data = run.folder / "codes", run.data
     seal = {
-        "weights": weights_hash(run.model.posterior),
+        "weights": weights_hash(run.model),  # a refined posterior reads prior and decoder too
         "data": data.hash,
         "given": list(run.given),
         "rows": len(data),

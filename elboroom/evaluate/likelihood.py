@@ -11,9 +11,14 @@ import torch
 from torch import Tensor
 
 from elboroom.core.draw import Draw
+from elboroom.evaluate.dual import dual_values
 from elboroom.evaluate.number import Number
+from elboroom.evaluate.posthoc import posthoc
+from elboroom.evaluate.proposal import fitted, is_sampled
 from elboroom.evaluate.split import Split
+from elboroom.families.gaussian import NoLatent
 from elboroom.terms.evidence import log_weights
+from elboroom.terms.information import information
 
 CHUNK = 1024  # decoded images at a time
 
@@ -28,7 +33,7 @@ def _mean(values: Tensor) -> tuple[float, float]:
     return values.mean().item(), error
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     """ELBO, distortion and rate with their standard errors over the examples, and the rate of each dimension."""
     nll, rate, per_dim, error, levels = [], [], [], [], None
@@ -36,18 +41,18 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
         draw = Draw(split.model, batch, samples)
         nll.append(draw.nll.mean(0).double().cpu())
         levels = getattr(draw.px, "levels", None)
-        error.append((draw.px.mean - batch.x).square().mean(0).flatten(1).sum(1).double().cpu())
+        if not split.is_text:
+            error.append((draw.px.mean - batch.x).square().mean(0).flatten(1).sum(1).double().cpu())
         if split.has_density:
             kl = draw.rate.double().cpu()
             rate.append(kl.flatten(1).sum(1) if kl.dim() > 1 else kl)
             per_dim += [kl] if kl.dim() == 2 else []
     settings = split.settings | {"samples": samples}
     distortion, spread = _mean(torch.cat(nll))
-    squared, squared_spread = _mean(torch.cat(error))
-    found = {
-        "distortion": Number(distortion, "nats", "E_q -log p(x|z)", settings, {"sampling": spread}),
-        "squared_error": Number(squared, "per image", "E_q |x - E[x|z]|^2", settings, {"sampling": squared_spread}),
-    }
+    found = {"distortion": Number(distortion, "nats", "E_q -log p(x|z)", settings, {"sampling": spread})}
+    if error:
+        squared, spread = _mean(torch.cat(error))
+        found["squared_error"] = Number(squared, "per image", "E_q |x - E[x|z]|^2", settings, {"sampling": spread})
     if not split.has_density:
         return found | {"elbo": _refused("elbo"), "rate": _refused("rate")}
     elbo = -(torch.cat(nll) + torch.cat(rate))
@@ -63,20 +68,24 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     return found
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def log_likelihood(split: Split, samples: int = 100) -> Number:
     """log (1/K) sum_k w_k, averaged over the split: a lower bound of log p(x) in expectation that tightens with K.
 
+    A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
     Two errors: `importance_noise` is what another K draws would change (delta method), `sampling` what another test set would.
     """
     name = f"iw-{samples}"
     if not split.has_density:
-        return _refused(name)
+        return fitted(split, samples) if is_sampled(split) else _refused(name)
     value, noise, sizes, elbo = [], [], [], []
     size = max(1, min(64, CHUNK // samples))
     chunk = max(1, min(samples, CHUNK // size))
     for batch in split.batches(size):
-        done = [log_weights(Draw(split.model, batch, min(chunk, samples - at))) for at in range(0, samples, chunk)]
+        if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
+            done = [log_weights(Draw(split.model, batch)).expand(samples, -1)]
+        else:
+            done = [log_weights(Draw(split.model, batch, min(chunk, samples - at))) for at in range(0, samples, chunk)]
         log_w = torch.cat(done).double().cpu()  # (K, B)
         value.append(torch.logsumexp(log_w, 0) - math.log(samples))
         elbo.append(log_w.mean(0))
@@ -91,41 +100,63 @@ def log_likelihood(split: Split, samples: int = 100) -> Number:
     return Number(bound, "nats", name, split.settings | {"K": samples}, errors, parts)
 
 
-@torch.inference_mode()
+def perplexity(split: Split, bound: Number) -> Number:
+    """exp(nats of the split / its words), the end of each sentence counted as a word, whatever the tokeniser."""
+    if bound.value is None:
+        return Number(None, "per word", bound.estimator, reason=bound.reason)
+    words = split.words / len(split.rows)  # a sentence
+    errors = {name: math.exp(-bound.value / words) * error / words for name, error in bound.errors.items()}
+    settings = bound.settings | {"words": split.words}
+    return Number(math.exp(-bound.value / words), "per word", bound.estimator, settings, errors)
+
+
+@torch.no_grad()
 def mutual_information(split: Split) -> Number:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
     loc, logvar = split.codes
     if logvar is None:
         return Number(None, "nats", "split", reason="q(z|x) is no diagonal Gaussian")
-    loc, logvar = loc.double(), logvar.double()
     torch.manual_seed(split.seed)
-    z = loc + (0.5 * logvar).exp() * torch.randn_like(loc)
-    precision = (-logvar).exp()
-    # log q(z_i | x_m), as one matrix product of (z^2, z, 1) with the natural parameters of every x_m
-    natural = torch.cat([-0.5 * precision, loc * precision], 1)
-    constant = -0.5 * (loc.square() * precision + logvar + math.log(2 * math.pi)).sum(1)
-    own, total, m = [], [], len(loc)
-    for start in range(0, m, 1000):
-        part = z[start : start + 1000]
-        pairs = torch.cat([part.square(), part], 1) @ natural.T + constant
-        own.append(pairs[torch.arange(len(part)), start + torch.arange(len(part))])
-        total.append(torch.logsumexp(pairs, 1) - math.log(m))
-    value, spread = _mean(torch.cat(own) - torch.cat(total))
+    m, noise = len(loc), torch.randn(loc.shape, dtype=torch.float64)
+    value, spread = _mean(information(loc, logvar, noise))
     return Number(value, "nats", "split", split.settings | {"M": m}, {"sampling": spread}, {"ceiling": math.log(m)})
 
 
 def active_units(split: Split, threshold: float = 0.01) -> Number:
     """How many dimensions have Var_x(E[z_j|x]) > threshold."""
-    variance = split.codes[0].double().var(0)
+    codes = split.codes[0].double()
+    variance = codes.var(0) if codes.numel() else codes.new_zeros(0)
     settings = split.settings | {"threshold": threshold}
     count = int((variance > threshold).sum())
     return Number(count, f"of {len(variance)}", "au-var", settings, parts={"variances": variance.tolist()})
 
 
-def evaluate(split: Split, samples: int = 100, iw_most: int = 1000) -> dict[str, Number]:
-    """All of the above. IW-K, which decodes K times, looks at no more than `iw_most` rows."""
-    found = evidence(split)
-    found["log_likelihood"] = log_likelihood(split.few(iw_most), samples)
-    found["mutual_information"] = mutual_information(split.few(10_000))
+def aggregate_rate(rate: Number, information: Number) -> Number:
+    """KL(q(z) || p) = E KL(q(z|x) || p) - I(x; z), both over the same rows."""
+    how = "rate - mutual information"
+    if rate.value is None or information.value is None:
+        return Number(None, "nats", how, reason=rate.reason or information.reason)
+    return Number(rate.value - information.value, "nats", how, information.settings, dict(information.errors))
+
+
+def evaluate(split: Split, samples: int = 100, iw_most: int | None = 1000) -> dict[str, Number]:
+    """All of the above. IW-K, which decodes K times, looks at no more than `iw_most` rows.
+
+    A deterministic encoder has no bound of its own; a post-hoc one stands beside it, under a name of its own. So does
+    what a critic says of the KL, which is no bound.
+    """
+    found, few = evidence(split), split.few(iw_most)
+    found["log_likelihood"] = log_likelihood(few, samples)
+    found |= dual_values(few)
+    if not (split.has_density or is_sampled(split)) and split.tuning is not None:
+        found["log_likelihood_posthoc"] = posthoc(few, samples)
+    if split.is_text:
+        for name in ("log_likelihood", "log_likelihood_posthoc"):
+            if name in found:
+                found[name.replace("log_likelihood", "perplexity")] = perplexity(few, found[name])
+    part = split.few(10_000)
+    found["mutual_information"] = mutual_information(part)
+    rate = found["rate"] if part is split else evidence(part)["rate"]
+    found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"])
     found["active_units"] = active_units(split)
     return found

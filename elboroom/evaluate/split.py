@@ -46,9 +46,7 @@ class Split:
         rows = data.splits[name]
         if most is not None and most < 1:
             raise Problem(f"at least one example is needed, not {most}")
-        if most is not None and most < len(rows):
-            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-        return cls(model, data, name, rows, given, seed)
+        return cls(model, data, name, in_order(data, rows), given, seed).few(most)
 
     @property
     def has_density(self) -> bool:
@@ -56,15 +54,36 @@ class Split:
         return has_density(self.model.families[0])
 
     @property
+    def is_text(self) -> bool:
+        """Whether its examples are sentences."""
+        return self.data.about.kind == "tokens"
+
+    @property
+    def words(self) -> int:
+        """How many words its sentences have, the end of each counted as one."""
+        return int(self.data.words[self.rows].sum())
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What every number measured here carries."""
-        return {"data": self.data.about.name, "split": self.name, "n": len(self.rows), "seed": self.seed}
+        settings = {"data": self.data.about.name, "split": self.name, "n": len(self.rows), "seed": self.seed}
+        if self.is_text and self.data.tokeniser is not None:
+            tokens = int(self.data.lengths(self.rows).sum())
+            settings |= {"hash": self.data.hash[:12], "tokeniser": self.data.tokeniser.name, "tokens": tokens}
+        return settings
 
-    def few(self, most: int) -> Split:
+    @property
+    def tuning(self) -> Split | None:
+        """A few rows to tune a proposal on: of the validation split where there is one, else of the training split."""
+        name = next((name for name in ("valid", "train") if name in self.data.splits and name != self.name), None)
+        return None if name is None else Split.of(self.model, self.data, name, self.given, 256, self.seed)
+
+    def few(self, most: int | None) -> Split:
         """The same with no more than `most` of its rows."""
-        if most >= len(self.rows):
+        if most is None or most >= len(self.rows):
             return self
-        return replace(self, rows=np.sort(np.random.default_rng(0).choice(self.rows, most, replace=False)))
+        rows = np.random.default_rng(0).choice(np.sort(self.rows), most, replace=False)
+        return replace(self, rows=in_order(self.data, rows))
 
     def batches(self, size: int = 256) -> Iterator[Batch]:
         """The rows in order. Noise starts anew, so the same question has the same answer."""
@@ -77,9 +96,15 @@ class Split:
     def codes(self) -> tuple[Tensor, Tensor | None]:
         """Means and log-variances of q(z|x) for all rows, (n, J) each; no log-variance where q is no Gaussian."""
         loc, logvar = [], []
-        with torch.inference_mode():
+        with torch.no_grad():
             for batch in self.batches():
                 q = self.model.posterior(batch)
                 loc.append(q.mean.float().cpu())
                 logvar += [q.logvar.float().cpu()] if hasattr(q, "logvar") else []
         return torch.cat(loc), torch.cat(logvar) if logvar else None
+
+
+def in_order(data: DataSet, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows as they are looked at: sorted, sentences by length so that little is padded."""
+    rows = np.sort(rows)
+    return rows[np.argsort(data.lengths(rows).numpy(), kind="stable")] if data.about.kind == "tokens" else rows

@@ -3,6 +3,7 @@ classifiers read every value of a factor off the codes."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
+from elboroom.evaluate.disentanglement.boosting import cores
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import binned, mutual_information
 from elboroom.evaluate.disentanglement.registry import metric
@@ -102,10 +104,15 @@ def measure_explicitness(source: Source, seed: int, mode: str, train: int = 10_0
     codes, others = _standardised(codes, codes), _standardised(others, codes)
     classes, answers = source.factors_at(fit_on), source.factors_at(test_on)
     solver = "liblinear" if mode == "dlib" else "lbfgs"
-    areas = []
-    for k, size in enumerate(source.sizes):
-        seen, unseen = probabilities(codes, classes[:, k], others, size, solver)
-        areas.append((auc(seen, classes[:, k]), auc(unseen, answers[:, k])))
+
+    def area(k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        seen, unseen = probabilities(codes, classes[:, k], others, source.sizes[k], solver)
+        return auc(seen, classes[:, k]), auc(unseen, answers[:, k])
+
+    longest = sorted(range(len(source.sizes)), key=lambda k: -source.sizes[k])
+    with ThreadPoolExecutor(cores()) as pool:
+        found = dict(zip(longest, pool.map(area, longest), strict=True))
+    areas = [found[k] for k in range(len(found))]
 
     def scale(area: Any) -> Any:
         return area if mode == "dlib" else 2 * area - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
+from elboroom.evaluate.disentanglement.boosting import cores
 from elboroom.evaluate.disentanglement.interval import Bootstrap, HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import gap
 from elboroom.evaluate.disentanglement.registry import metric
@@ -73,16 +75,18 @@ def squared_correlation(codes: Floats, values: NDArray[Any]) -> Matrix:
 
 def _accuracies(codes: Floats, factors: Ints, test: Floats, truth: Ints, seed: int) -> Matrix:
     """The accuracy of a linear SVM on each single dimension for each factor, (J, K)."""
-    s = np.empty((codes.shape[1], factors.shape[1]))
-    for k in range(factors.shape[1]):
-        for j in range(codes.shape[1]):
-            if len(np.unique(factors[:, k])) == 1:
-                s[j, k] = np.mean(truth[:, k] == factors[0, k])
-                continue
-            model = LinearSVC(C=0.01, class_weight="balanced", dual="auto", random_state=seed)
-            model.fit(codes[:, [j]], factors[:, k])
-            s[j, k] = np.mean(model.predict(test[:, [j]]) == truth[:, k])
-    return s
+
+    def accuracy(place: tuple[int, ...]) -> float:
+        j, k = place
+        if len(np.unique(factors[:, k])) == 1:
+            return float(np.mean(truth[:, k] == factors[0, k]))
+        model = LinearSVC(C=0.01, class_weight="balanced", dual="auto", random_state=seed)
+        model.fit(codes[:, [j]], factors[:, k])
+        return float(np.mean(model.predict(test[:, [j]]) == truth[:, k]))
+
+    shape = codes.shape[1], factors.shape[1]
+    with ThreadPoolExecutor(cores()) as pool:
+        return np.array(list(pool.map(accuracy, np.ndindex(shape)))).reshape(shape)
 
 
 def balanced_accuracy(codes: Floats, classes: Ints) -> float:

@@ -127,6 +127,16 @@ def test_it_is_kept_until_weights_or_data_change(study: Study) -> None:
     assert sorted(path.name for path in (study.folder / "codes").iterdir()) == ["codes.json", "logvar.npy", "mu.npy"]
 
 
+def test_threads_change_no_code(study: Study, tmp_path: Path) -> None:
+    one = np.array(code_table(study, batch=7).mu)
+    torch.set_num_threads(2)  # every test begins with one again
+    seen: list[Any] = []
+    two = code_table(_study(tmp_path / "two", study.model.posterior), lambda *at: seen.append(at), batch=7)
+    np.testing.assert_allclose(two.mu, one, atol=1e-6)
+    assert seen == [(7, 40), (14, 40), (21, 40), (28, 40), (35, 40), (40, 40)]
+    assert torch.get_num_threads() == 2
+
+
 def test_codes_that_depend_on_the_batch_are_refused(tmp_path: Path) -> None:
     study = _study(tmp_path, GaussianPosterior(Conv(6, nn.BatchNorm2d(4), nn.Dropout())))
     assert len(code_table(study)) == 40
