@@ -13,6 +13,7 @@ import typer
 from elboroom.commands import measures, pictures, training
 from elboroom.commands.data import data_app
 from elboroom.commands.shown import say
+from elboroom.commands.study import study_app
 from elboroom.core.problem import Problem, nearest
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(training.train_app, name="train")
 app.add_typer(data_app, name="data")
+app.add_typer(study_app, name="study")
 _COMMANDS: dict[str, Callable[..., None]] = {
     "resume": training.resume,
     "eval": measures.evaluate,
@@ -32,6 +34,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "reconstruct": pictures.reconstruct,
     "traverse": pictures.traverse,
     "interpolate": pictures.interpolate,
+    "analogy": pictures.analogy,
     "report": pictures.report,
     "plot": measures.plot,
     "compare": measures.compare,

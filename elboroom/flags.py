@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from annotated_types import Ge, Gt, Lt
 
+from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
 from elboroom.methods.registry import ByData, Card
 from elboroom.training.fit import Fit
@@ -54,7 +55,7 @@ def _parameter(name: str, annotation: Any, default: Any, text: str, panel: str) 
 def parameters(card: Card) -> list[inspect.Parameter]:
     """Every option of a method as a flag."""
     found = {o.name: _parameter(o.name, o.annotation, o.default, o.help, card.name) for o in card.options}
-    for model, panel in ((Choices, "Model"), (Fit, "Training")):
+    for model, panel in ((Choices, "Model"), (Fit, "Training"), (Reading, "Text")):
         for name, field in model.model_fields.items():
             if name not in found:
                 annotated = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
@@ -76,7 +77,9 @@ def command(card: Card, train: Callable[..., None]) -> Any:
                 "data",
                 str,
                 "dsprites",
-                typer.Option("--data", help="a name of elbo data list, a folder of images, a .npy or .npz"),
+                typer.Option(
+                    "--data", help="a name of elbo data list, a folder of images or text, an .npy, .npz or text file"
+                ),
             ),
             ("size", int | None, None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")),
             (

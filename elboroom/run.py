@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,21 @@ from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
 from elboroom.core.draw import Batch, LatentModel
-from elboroom.core.method import Method
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
+from elboroom.core.sequel import Trainable, model_state
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
+from elboroom.data.text import Reading
+from elboroom.data.tokens import Tokeniser, tokeniser
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
+from elboroom.families.decoding import Decoding, Greedy, Sampling
 from elboroom.families.gaussian import NoPrior
 from elboroom.latent import paths
+from elboroom.medium import Arrays, Medium, Sentences
+from elboroom.methods.registry import checked
 from elboroom.training import session
 from elboroom.training.batches import batch_of, reseed
 from elboroom.training.checkpoint import Checkpoints, write_json
@@ -32,20 +38,26 @@ from elboroom.training.recorder import read_log
 from elboroom.training.session import Bar, Own, Silence
 from elboroom.training.spec import Spec, specify
 
+TOKENISER = "tokeniser.json"
+
 
 class Run:
-    """A trained model: `encode, decode, reconstruct, sample, traverse, interpolate, elbo, log_likelihood, kl_per_dim`.
+    """A trained model: `encode, decode, reconstruct, sample, traverse, interpolate, analogy, elbo, log_likelihood, ...`.
 
-    Arrays go in and come out as numpy: images (n, C, H, W) in [0, 1], codes (n, J), u (n, U) for conditional models.
+    Examples go in and come out as numpy arrays, images (n, C, H, W) in [0, 1], or as lists of sentences; codes are
+    (n, J), and u (n, U) for conditional models.
     """
 
-    def __init__(self, folder: Path, spec: Spec, method: Method, step: int, own: Own) -> None:
+    def __init__(
+        self, folder: Path, spec: Spec, method: Trainable, step: int, own: Own, tokeniser: Tokeniser | None = None
+    ) -> None:
         self.folder, self.spec, self.method, self.step = folder, spec, method.eval(), step
-        self._own = own
+        self._own, self.tokeniser = own, tokeniser
 
     def __reduce__(self) -> Any:
         """A copy or a pickle is the spec and the weights, built anew where it is read."""
-        return _rebuilt, (self.folder, self.spec, dict(self.model.state_dict()), self.step, self._own)
+        weights = dict(self.model.state_dict())
+        return _rebuilt, (self.folder, self.spec, weights, self.step, self._own, self.tokeniser)
 
     def __repr__(self) -> str:
         return f"Run({self.spec.method} on {self.spec.data['source']}, step {self.step:,}, {self.folder})"
@@ -65,6 +77,12 @@ class Run:
         """Every term and weight, by step."""
         return read_log(self.folder / "log.jsonl")
 
+    @cached_property
+    def latent(self) -> int:
+        """The dimensions of z."""
+        u = torch.zeros(1, self._given) if self.given else None
+        return int(self.model.prior(Batch(torch.empty(1), u)).mean.shape[-1])
+
     @property
     def given(self) -> tuple[str, ...]:
         """The labels that it is conditional on."""
@@ -81,36 +99,61 @@ class Run:
         chosen = np.random.default_rng(seed).choice(rows, min(n, len(rows)), replace=False)
         return batch_of(self.data, chosen, self.given)
 
-    def encode(self, x: ArrayLike | Batch | DataSet, u: ArrayLike | None = None) -> NDArray[np.float32]:
+    def sentences(self, n: int, split: str | None = None, seed: int = 0) -> list[str]:
+        """n sentences of a split, drawn once and the same every time."""
+        index = self.examples(n, split, seed).index
+        assert index is not None
+        return self.data.sentences(index.numpy())
+
+    def seen(self, sentence: str) -> str:
+        """A sentence as the model sees it: words that it does not know are <unk>."""
+        if self.tokeniser is None:
+            raise Problem("only models of text see sentences")
+        return self.tokeniser.decode(self.tokeniser.encode(sentence))
+
+    def medium(self, decoding: Decoding | None = None) -> Medium:
+        """How examples are handed in and shown; sentences are decoded as said, or greedily."""
+        if self.tokeniser is None:
+            if decoding is not None:
+                raise Problem("only sentences are decoded; this model is of images or vectors")
+            return Arrays(self.spec.about)
+        return Sentences(self.tokeniser, decoding or Greedy())
+
+    def encode(self, x: Any, u: ArrayLike | None = None) -> NDArray[np.float32]:
         """The means of q(z|x), (n, J); of all rows of a DataSet."""
         if isinstance(x, DataSet):
-            if x.about.shape != self.spec.about.shape:
-                raise Problem(f"this model takes examples of shape {self.spec.about.shape}, not {x.about.shape}")
+            mine, other = ((a.kind, a.shape if a.kind != "tokens" else ()) for a in (self.spec.about, x.about))
+            if mine != other:
+                raise Problem(f"this model takes {mine[0]} of shape {mine[1]}, not {other[0]} of shape {other[1]}")
             parts = np.array_split(np.arange(len(x)), max(1, len(x) // 1024))
-            return np.concatenate([self.encode(batch_of(x, rows, self.given)) for rows in parts])
-        batch = x if isinstance(x, Batch) else self._batch(x, u)
-        return self._in_parts(lambda b: self.model.posterior(b).mean, batch)
+            return np.concatenate([self.encode(self._read(x, rows)) for rows in parts])
+        found: NDArray[np.float32] = torch.cat(
+            self._in_parts(lambda b: self.model.posterior(b).mean.float().cpu(), self._batch(x, u))
+        ).numpy()
+        return found
 
-    def decode(self, z: ArrayLike, u: ArrayLike | None = None) -> NDArray[np.float32]:
-        """The means of p(x|z), (n, *shape)."""
-        codes = torch.as_tensor(np.asarray(z, dtype=np.float32))
-        if codes.dim() != 2 or codes.shape[1] != self.spec.model.latent:
-            raise Problem(f"codes have shape (n, {self.spec.model.latent}), not {tuple(codes.shape)}")
-        # the likelihood reads nothing of x but its shape
-        batch = Batch(torch.empty(()).expand(len(codes), *self.spec.about.shape), self._u(u, len(codes)), index=codes)
-        return self._in_parts(lambda b: self.model.likelihood(b.index.unsqueeze(0), b).mean[0], batch)  # type: ignore[union-attr]
-
-    def reconstruct(self, x: ArrayLike | Batch, u: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Images decoded from the means of q(z|x)."""
-        batch = x if isinstance(x, Batch) else self._batch(x, u)
-        return self._in_parts(
-            lambda b: self.model.likelihood(self.model.posterior(b).mean.unsqueeze(0), b).mean[0], batch
+    def decode(self, z: ArrayLike, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
+        """What p(x|z) stands for: its means, (n, *shape), or sentences."""
+        codes, medium = torch.as_tensor(np.asarray(z, dtype=np.float32)), self.medium(decoding)
+        if codes.dim() != 2 or codes.shape[1] != self.latent:
+            raise Problem(f"codes have shape (n, {self.latent}), not {tuple(codes.shape)}")
+        batch = replace(medium.blank(len(codes)), u=self._u(u, len(codes)), index=codes)
+        return medium.join(
+            self._in_parts(lambda b: medium.made(self.model.likelihood(b.index.unsqueeze(0), b)), batch)  # type: ignore[union-attr]
         )
 
-    def sample(self, n: int = 25, seed: int = 0, u: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Means of p(x|z) for z from the prior; given labels are taken from the data where u is left out.
+    def reconstruct(self, x: Any, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
+        """Examples decoded from the means of q(z|x)."""
+        medium, batch = self.medium(decoding), self._batch(x, u)
+        return medium.join(
+            self._in_parts(lambda b: medium.made(self.model.likelihood(self.model.posterior(b).mean[None], b)), batch)
+        )
 
-        A model without a prior is sampled from the Gaussian fitted to its codes.
+    def sample(self, n: int = 25, seed: int = 0, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
+        """Examples for z from the prior; given labels are taken from the data where u is left out.
+
+        Images are the means of p(x|z), sentences are drawn from it unless a decoding is said. A model without a prior is
+        sampled from the Gaussian fitted to its codes.
         """
         if n < 1:
             raise Problem(f"at least one sample is needed, not {n}")
@@ -119,36 +162,43 @@ class Run:
         p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.prior(Batch(torch.empty(n), given))
         reseed(seed)
         z: Tensor = p.sample(torch.Size(() if p.mean.dim() > 1 else (n,)))
-        return self.decode(z.detach().numpy(), given)
+        drawn = Sampling() if decoding is None and self.tokeniser is not None else decoding
+        return self.decode(z.detach().numpy(), given, drawn)
 
     def traverse(
         self,
-        x: ArrayLike | Batch | None = None,
+        x: Any = None,
         dims: list[int] | None = None,
         points: int = 10,
         reach: float = 3.0,
         u: ArrayLike | None = None,
-    ) -> NDArray[np.float32]:
-        """Images along each dimension, the code of one image otherwise kept, (dims, points, *shape).
+    ) -> Any:
+        """Examples along each dimension, the code of one example otherwise kept, (dims, points, *shape).
 
         Dimensions come sorted by their mean rate, the highest first.
         """
-        batch = self.examples(1) if x is None else x if isinstance(x, Batch) else self._batch(x, u)
+        batch = self.examples(1) if x is None else self._batch(x, u)
         z = torch.from_numpy(self.encode(batch)[0])
         grid = paths.traversal(z, self.order if dims is None else dims, points, reach)
         given = None if batch.u is None else batch.u[:1].expand(grid[..., 0].numel(), -1)
-        return self.decode(grid.flatten(0, 1).numpy(), given).reshape(*grid.shape[:2], *self.spec.about.shape)
+        return self.medium().grid(self.decode(grid.flatten(0, 1).numpy(), given), *grid.shape[:2])
 
     def interpolate(
-        self, a: ArrayLike | Batch, b: ArrayLike | Batch, points: int = 10, spherical: bool = False
-    ) -> NDArray[np.float32]:
-        """Images on the way from a to b, (n, points, *shape)."""
-        left, right = (x if isinstance(x, Batch) else self._batch(x, None) for x in (a, b))
+        self, a: Any, b: Any, points: int = 10, spherical: bool = False, decoding: Decoding | None = None
+    ) -> Any:
+        """Examples on the way from a to b, (n, points, *shape)."""
+        left, right = (self._batch(x, None) for x in (a, b))
         way = paths.arc if spherical else paths.line
         codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
         grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
         given = None if left.u is None else left.u.repeat_interleave(points, 0)
-        return self.decode(grid.flatten(0, 1).numpy(), given).reshape(*grid.shape[:2], *self.spec.about.shape)
+        made = self.decode(grid.flatten(0, 1).numpy(), given, decoding)
+        return self.medium().grid(made, *grid.shape[:2])
+
+    def analogy(self, a: Any, b: Any, c: Any, strength: float = 1.0, decoding: Decoding | None = None) -> Any:
+        """a - b + c: examples decoded from c + strength (a - b), the codes being means of q(z|x)."""
+        one, two, three = (self.encode(x) for x in (a, b, c))
+        return self.decode(three + strength * (one - two), decoding=decoding)
 
     @cached_property
     def fitted(self) -> MultivariateNormal:
@@ -186,9 +236,11 @@ class Run:
         score = rates.parts["dims"] if rates else split.codes[0].var(0).tolist()
         return sorted(range(len(score)), key=lambda j: -score[j])
 
-    def evaluate(self, split: str | None = None, samples: int = 100, most: int = 10_000) -> dict[str, Any]:
-        """Every measure, kept in metrics.json with estimator and settings."""
-        found = likelihood.evaluate(self.split(split, most), samples)
+    def evaluate(
+        self, split: str | None = None, samples: int = 100, most: int = 10_000, iw_most: int | None = 1000
+    ) -> dict[str, Any]:
+        """Every measure, kept in metrics.json with estimator and settings; IW-K looks at `iw_most` examples, None at all."""
+        found = likelihood.evaluate(self.split(split, most), samples, iw_most)
         content = self.measured | {name: number.to_json() for name, number in found.items()}
         write_json(self.folder / "metrics.json", content)
         return content
@@ -201,23 +253,23 @@ class Run:
         kept = json.loads(path.read_text()) if path.exists() else {}
         return kept if kept.get("run") == head["run"] else head
 
-    def _batch(self, x: ArrayLike, u: ArrayLike | None) -> Batch:
-        """Examples of the model's shape; (n, H, W) and (n, H, W, C) are taken too, and bytes are scaled to [0, 1]."""
-        array, shape = np.asarray(x), self.spec.about.shape
-        if array.ndim == 3 and shape == (1, *array.shape[1:]):
-            array = array[:, None]
-        elif array.ndim == 4 and array.shape[1:] != shape and shape == (array.shape[3], *array.shape[1:3]):
-            array = array.transpose(0, 3, 1, 2)
-        if array.shape[1:] != shape or not len(array):
-            raise Problem(f"this model takes examples of shape (n, {', '.join(map(str, shape))}), not {array.shape}")
-        if not np.isfinite(array).all():
-            raise Problem(f"{int((~np.isfinite(array)).sum())} of the values are NaN or infinite")
-        scale = 255 if array.dtype == np.uint8 and array.max() > 1 else 1
-        values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32) / np.float32(scale))
-        return Batch(values, self._u(u, len(values)))
+    def _read(self, data: DataSet, rows: NDArray[np.int64]) -> Batch:
+        """Rows of any data set, its sentences in the words of this model."""
+        batch = batch_of(data, rows, self.given)
+        return batch if self.tokeniser is None else self._batch(data.sentences(rows), batch.u)
+
+    def _batch(self, x: Any, u: ArrayLike | None) -> Batch:
+        if isinstance(x, Batch):
+            return x
+        batch = self.medium().batch(x)
+        return replace(batch, u=self._u(u, len(batch.x)))
+
+    @property
+    def _given(self) -> int:
+        return sum(self.spec.about.labels[name] for name in self.given)
 
     def _u(self, u: ArrayLike | Tensor | None, n: int) -> Tensor | None:
-        width = sum(self.spec.about.labels[name] for name in self.given)
+        width = self._given
         if not width:
             return None
         if u is None:
@@ -227,8 +279,8 @@ class Run:
             raise Problem(f"u has shape ({n}, {width}), not {tuple(tensor.shape)}")
         return tensor
 
-    @torch.inference_mode()
-    def _in_parts(self, f: Callable[[Batch], Tensor], batch: Batch, size: int = 256) -> NDArray[np.float32]:
+    @torch.no_grad()
+    def _in_parts(self, f: Callable[[Batch], Any], batch: Batch, size: int = 256) -> list[Any]:
         like = next(self.model.parameters())
         whole = {name: tensor for name, tensor in vars(batch).items() if isinstance(tensor, Tensor)}
         done = []
@@ -236,8 +288,8 @@ class Run:
             part: dict[str, Any] = {
                 k: t[at : at + size].to(like.dtype if t.is_floating_point() else t.dtype) for k, t in whole.items()
             }
-            done.append(f(Batch(**part).to(like.device)).float().cpu())
-        return torch.cat(done).numpy()
+            done.append(f(Batch(**part).to(like.device)))
+        return done
 
 
 def train(
@@ -254,12 +306,14 @@ def train(
 ) -> Run:
     """Trains a method on data and returns the run.
 
-    data: a registered name, a folder of images, an .npy or .npz file, an array or a DataSet. Options are those of the
-    method, of the model (latent, net, likelihood, ...) and of training (steps, batch_size, lr, ...).
+    data: a registered name, a folder of images, an .npy or .npz file, an array, a text file or folder, a list of
+    sentences, or a DataSet. Options are those of the method, of the model (latent, net, likelihood, ...), of training
+    (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...).
     """
     source = str(data) if isinstance(data, str | Path) else "array"
-    found = registry.load(data, size=size)
-    spec = specify(method, found, source, size, options)
+    reading = checked(Reading, {name: options.pop(name) for name in Reading.model_fields if name in options})
+    found = registry.load(data, size=size, reading=reading)
+    spec = specify(method, found, source, size, options, reading)
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
     session.build(spec, own)  # what is illegal is refused before anything is written
@@ -267,6 +321,8 @@ def train(
         session.newest(Path(warm))
     folder = _new_folder(out, spec)
     spec.write(folder)
+    if found.tokeniser is not None:
+        write_json(folder / TOKENISER, found.tokeniser.to_json())
     session.launch(spec, folder, own, bar)
     return load(folder, data=own.data, encoder=encoder, decoder=decoder)
 
@@ -285,7 +341,7 @@ def resume(
     spec = Spec.read(folder)
     checkpoint = Checkpoints(folder / "checkpoints").newest()
     spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
-    own = Own(None if data is None else registry.load(data), encoder, decoder)
+    own = Own(None if data is None else registry.load(data, reading=spec.reading), encoder, decoder)
     session.data_of(spec, own)
     session.build(spec, own)
     spec.write(folder)
@@ -299,13 +355,14 @@ def load(
     """A run from its folder: its best checkpoint where it trained with patience, else its newest."""
     folder = Path(folder)
     spec = Spec.read(folder)
-    own = Own(None if data is None else registry.load(data), encoder, decoder)
+    own = Own(None if data is None else registry.load(data, reading=spec.reading), encoder, decoder)
     checkpoint = session.newest(folder, best=bool(spec.fit.patience))
-    state = {k.removeprefix("model."): v for k, v in checkpoint.state.items() if k.startswith("model.")}
-    return _rebuilt(folder, spec, state, checkpoint.step, own)
+    return _rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, _tokeniser(folder, spec))
 
 
-def _rebuilt(folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own) -> Run:
+def _rebuilt(
+    folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own, tokeniser: Tokeniser | None = None
+) -> Run:
     method = session.build(spec, own)
     try:
         dtype = next((v.dtype for v in state.values() if v.is_floating_point()), torch.float32)
@@ -313,7 +370,17 @@ def _rebuilt(folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own:
     except RuntimeError as error:
         made = spec.versions.get("elboroom", "?")
         raise Problem(f"the weights in {folder} are not those of its nets: it was made by elboroom {made}") from error
-    return Run(folder, spec, method, step, own)
+    return Run(folder, spec, method, step, own, tokeniser)
+
+
+def _tokeniser(folder: Path, spec: Spec) -> Tokeniser | None:
+    """What turns sentences into the tokens of a run, as kept in its folder."""
+    if spec.about.kind != "tokens":
+        return None
+    try:
+        return tokeniser(json.loads((folder / TOKENISER).read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise Problem(f"{folder / TOKENISER} cannot be read ({error}), and without it no sentence") from error
 
 
 def _new_folder(out: str | Path | None, spec: Spec) -> Path:

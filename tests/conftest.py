@@ -22,6 +22,7 @@ from torch.distributions import MultivariateNormal
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
+from elboroom.data.text import gather
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.pixels import GaussianLikelihood
 
@@ -153,3 +154,20 @@ def exact() -> Callable[[Draw], Draw]:
 def bench(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     torch.set_num_threads(1)
     return Bench(pixels, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="session")
+def sentences() -> DataSet:
+    """200 sentences of 2 to 8 words with a label of three values."""
+    rng, words = np.random.default_rng(3), [f"w{i}" for i in range(20)]
+    drawn = [" ".join(rng.choice(words, rng.integers(2, 9))) for _ in range(N)]
+    return gather(
+        "sentences", {"train": zip(drawn, ((str(y),) for y in _labels()), strict=True)}, {"label": None}, holdout=0.1
+    )
+
+
+@pytest.fixture(scope="session")
+def text_bench(sentences: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Whole runs of every method on sentences, trained when first asked for."""
+    small = {"embed": 6, "hidden": 7, "latent": 4}
+    return Bench(sentences, tmp_path_factory.mktemp("text"), small)

@@ -23,7 +23,8 @@ from elboroom.training.loop import Loop
 from elboroom.training.session import Own
 from elboroom.training.spec import Spec, specify
 
-METHODS = list(cards())
+METHODS = [name for name, card in cards().items() if "pixels" in card.on]
+TEXT_METHODS = [name for name, card in cards().items() if "tokens" in card.on]
 HALF, WHOLE = 4, 8
 FIT: dict[str, Any] = {
     "steps": WHOLE,
@@ -40,11 +41,13 @@ FIT: dict[str, Any] = {
 AT_WORK: dict[str, dict[str, Any]] = {
     "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
     "mdr-vae": {"rate": 200.0},
+    "free-bits": {"target": 0.01},  # kl starts above it, so that a prior given labels is taught
+    "lagging-vae": {"at_most": 1, "look": 0.125, "start": 1000.0, "warmup": 1.0},  # so dear a rate that I(x; z) falls
 }
 
 
 # Buffers that a state keeps and that never change: masks of flows, spectra of priors.
-CONSTANT = re.compile(r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)")
+CONSTANT = re.compile(r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)|.*\.pseudo\.lengths")
 
 
 class Killed(Exception):
@@ -98,7 +101,7 @@ def turns(method: Method, steps: int) -> dict[str, set[float]]:
     counted = dict.fromkeys(method.groups, 0)
     for player in method.players:
         for name in player.moves:
-            counted[name] += sum(len(list(player.turns(step))) for step in range(steps))
+            counted[name] += sum(len(list(player.turns(step, []))) for step in range(steps))
     return {name: {float(count)} for name, count in counted.items()}
 
 
@@ -123,12 +126,12 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
 class Bench:
     """Whole runs of every method, trained once and looked at by several tests."""
 
-    def __init__(self, data: DataSet, folder: Path) -> None:
-        self.data, self.folder = data, folder
+    def __init__(self, data: DataSet, folder: Path, options: dict[str, Any] | None = None) -> None:
+        self.data, self.folder, self.options = data, folder, options or {}
         self.runs: dict[str, Run] = {}
 
     def train(self, name: str, out: Path, **more: Any) -> Run:
-        return train(name, self.data, out, **{**FIT, **AT_WORK.get(name, {}), **more})
+        return train(name, self.data, out, **{**FIT, **self.options, **AT_WORK.get(name, {}), **more})
 
     def whole(self, name: str) -> Run:
         if name not in self.runs:
@@ -137,7 +140,8 @@ class Bench:
 
     def fresh(self, name: str, **more: Any) -> Method:
         """The method at step 0, ready to train."""
-        spec = specify(name, self.data, "array", None, {**FIT, **AT_WORK.get(name, {}), **more})
+        given = {**FIT, **self.options, **AT_WORK.get(name, {}), **more}
+        spec = specify(name, self.data, "array", None, given)
         method = session.build(spec, Own(self.data))
         method.prepare(adam(FIT["lr"]))
         return method

@@ -122,7 +122,11 @@ def labelled(path: Path, n: int = 400) -> Path:
     return path
 
 
-def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path) -> None:
+def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from elboroom.plots import kinds as drawn
+
+    monkeypatch.setattr(drawn, "POINTS", 60)
+    monkeypatch.setitem(drawn.ROLL, "steps", 5)
     data = labelled(tmp_path / "x.npz")
     for seed in (0, 1):
         out = tmp_path / f"run-{seed}"
@@ -130,15 +134,15 @@ def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path) -> None:
     code, said, _ = elbo("plot", "list", "--json")
     kinds = json.loads(said)
     assert code == 0
+    several = {"rate-distortion": [tmp_path / "run-0", tmp_path / "run-1"], "swiss-roll": []}
     for kind in kinds:
-        if kind in ("labels", "swiss-roll", "manifold"):  # slow, or more rows than here; drawn in tests of their own
-            continue
-        runs = [tmp_path / "run-0", tmp_path / "run-1"] if kind == "rate-distortion" else [tmp_path / "run-0"]
+        runs = several.get(kind, [tmp_path / "run-0"])
         code, _, err = elbo("plot", kind, *runs, "--out", tmp_path / f"{kind}.png")
         assert code == 0, (kind, err)
         assert Image.open(tmp_path / f"{kind}.png").size[0] > 100
     refused(elbo("plot", "traversal", tmp_path / "run-0"), "did you mean 'traversals'?")
     refused(elbo("plot", "curves"), "of one run")
+    refused(elbo("plot", "swiss-roll", tmp_path / "run-0"), "takes no run")
     refused(elbo("plot", "curves", tmp_path / "run-0", "--out", tmp_path / "a.txt"), ".svg")
 
 
@@ -150,6 +154,15 @@ def test_metrics_of_a_run_without_a_grid(elbo: Elbo, tmp_path: Path) -> None:
         assert json.loads(said)["gaussian-tc"]["mode"] == "dlib"
     else:
         assert "10,000" in err, "a protocol that asks for more rows says so"
+    code, said, _ = elbo("eval", out, "--metrics", "downstream", "--mode", "logistic", "--json")
+    found = json.loads(said)
+    assert code == 0
+    assert found["downstream-100"]["mode"] == "logistic"
+    assert found["downstream-100"]["settings"]["test"] == 300
+    assert "400 rows" in found["downstream-1000"]["reason"]
+    assert elbo("eval", out, "--metrics", "downstream")[0] == 0
+    assert json.loads((out / "metrics.json").read_text())["downstream-10"]["mode"] == "boosting"
+    assert elbo("plot", "labels", out, "--out", tmp_path / "kept.png")[0] == 0
     refused(elbo("eval", out, "--metrics", "gaussian-tcc"), "did you mean 'gaussian-tc'?")
     refused(elbo("eval", out, "--metrics", "udr"), "at least two")
 

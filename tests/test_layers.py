@@ -26,11 +26,11 @@ LEVELS = (
     {"nets", "families", "terms", "weights", "data", "divergences"},
     {"methods"},
     {"training"},
-    {"evaluate", "latent"},
+    {"evaluate", "latent", "medium"},
     {"run"},
     {"estimator", "measures"},
     {"plots"},
-    {"report", "studies", "explorer", "commands", "cli", "flags", "progress", "__main__"},
+    {"report", "studies", "explorer", "commands", "cli", "flags", "progress", "loggers", "__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 ALSO = {("terms", "divergences")}

@@ -1,4 +1,4 @@
-"""elbo encode, sample, reconstruct, traverse, interpolate, report."""
+"""elbo encode, sample, reconstruct, traverse, interpolate, analogy, report."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from elboroom.commands.shown import Folder, Json, Picture, Seed, SplitName, print_json, say
-from elboroom.core.problem import Problem
+from elboroom.commands.shown import Folder, Json, Seed, SplitName, print_json, say
+from elboroom.core.problem import Problem, unknown
+
+Picture = Annotated[
+    Path | None, typer.Option("--out", help="a .png or .gif file; for text a .txt file", show_default="by command")
+]
+Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="sentences of yours, for text")]
+Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
+Temperature = Annotated[float, typer.Option("--temperature", help="of --decode sample", min=0.01)]
+TopK = Annotated[int, typer.Option("--top-k", help="draw among the K likeliest words; 0 is all", min=0)]
+TopP = Annotated[float, typer.Option("--top-p", help="draw among the likeliest words that hold P", min=0.01, max=1.0)]
+Width = Annotated[int, typer.Option("--beam", help="width of --decode beam", min=1)]
 
 
 def encode(
@@ -33,46 +43,117 @@ def encode(
     print_json({"out": str(out), "shape": list(codes.shape)}) if json else say(f"{out}: codes of shape {codes.shape}")
 
 
-def sample(folder: Folder, out: Picture = Path("samples.png"), n: Annotated[int, typer.Option("--n", min=1)] = 25,
+def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
+           decode: Decode = None, temperature: Temperature = 1.0, top_k: TopK = 0, top_p: TopP = 1.0, beam: Width = 5,
            seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Draw images from the prior."""
+    """Draw images from the prior, or sentences."""
     from elboroom.run import load
 
-    images = load(folder).sample(n, seed)
-    _picture(_rows(images, round(len(images) ** 0.5)), out, json)
+    run = load(folder)
+    made = run.sample(n, seed, decoding=_decoding(decode, temperature, top_k, top_p, beam))
+    if run.tokeniser is not None:
+        return _sentences([[sentence] for sentence in made], out, json)
+    _picture(_rows(made, round(len(made) ** 0.5)), out or Path("samples.png"), json)
 
 
-def reconstruct(folder: Folder, out: Picture = Path("reconstructions.png"), n: Annotated[int, typer.Option("--n", min=1)] = 10,
-                split: SplitName = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Draw inputs above what the model makes of them."""
+def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
+                n: Annotated[int, typer.Option("--n", min=1)] = 10, split: SplitName = None, decode: Decode = None,
+                temperature: Temperature = 1.0, top_k: TopK = 0, top_p: TopP = 1.0, beam: Width = 5,
+                seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Draw inputs above what the model makes of them; for text, yours or some of the data."""
     import numpy as np
 
     from elboroom.run import load
 
     run = load(folder)
+    how = _decoding(decode, temperature, top_k, top_p, beam)
+    if run.tokeniser is not None:
+        given = sentences or run.sentences(n, split, seed)
+        return _sentences([[a, b] for a, b in zip(given, run.reconstruct(given, decoding=how), strict=True)], out, json)
+    _only_text(sentences)
     batch = run.examples(n, split, seed)
-    _picture(np.stack([batch.x.numpy(), run.reconstruct(batch)]), out, json)
+    grid = np.stack([batch.x.numpy(), run.reconstruct(batch, decoding=how)])
+    _picture(grid, out or Path("reconstructions.png"), json)
 
 
-def traverse(folder: Folder, out: Picture = Path("traversal.png"), points: Annotated[int, typer.Option("--points", min=2)] = 10,
+def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
+             points: Annotated[int, typer.Option("--points", min=2)] = 10,
              reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH")] = 3.0,
              seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Move along one dimension at a time, those of the highest rate first."""
     from elboroom.run import load
 
     run = load(folder)
-    _picture(run.traverse(run.examples(1, seed=seed), points=points, reach=reach), out, json)
+    if run.tokeniser is not None:
+        given = (sentences or run.sentences(1, seed=seed))[:1]
+        return _sentences(run.traverse(given, points=points, reach=reach), out, json)
+    _only_text(sentences)
+    grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach)
+    _picture(grid, out or Path("traversal.png"), json)
 
 
-def interpolate(folder: Folder, out: Picture = Path("interpolation.png"), n: Annotated[int, typer.Option("--n", min=1)] = 5,
+def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
+                n: Annotated[int, typer.Option("--n", min=1)] = 5,
                 points: Annotated[int, typer.Option("--points", min=2)] = 10,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
-                seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Go from one example to another through the latent space."""
+                decode: Decode = None, beam: Width = 5, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Go from one example to another through the latent space; for text, between two sentences of yours."""
+    from elboroom.run import load
+
+    run, how = load(folder), _decoding(decode, 1.0, 0, 1.0, beam)
+    if run.tokeniser is not None:
+        if sentences and len(sentences) != 2:
+            raise Problem(f"an interpolation goes between 2 sentences, and {len(sentences)} were given")
+        left = sentences[:1] if sentences else run.sentences(n, seed=seed)
+        right = sentences[1:] if sentences else run.sentences(n, seed=seed + 1)
+        return _sentences(run.interpolate(left, right, points, spherical, how), out, json)
+    _only_text(sentences)
+    grid = run.interpolate(run.examples(n, seed=seed), run.examples(n, seed=seed + 1), points, spherical, how)
+    _picture(grid, out or Path("interpolation.png"), json)
+
+
+def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
+            c: Annotated[str, typer.Argument(metavar="C")],
+            strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
+            decode: Decode = None, beam: Width = 5, json: Json = False) -> None:  # fmt: skip
+    """Decode a - b + c, the codes of three sentences."""
     from elboroom.run import load
 
     run = load(folder)
-    _picture(run.interpolate(run.examples(n, seed=seed), run.examples(n, seed=seed + 1), points, spherical), out, json)
+    if run.tokeniser is None:
+        raise Problem("analogies at the command line are of sentences; for images use run.analogy in Python")
+    made = run.analogy([a], [b], [c], strength, _decoding(decode, 1.0, 0, 1.0, beam))
+    _sentences([made], None, json)
+
+
+def _decoding(name: str | None, temperature: float, top_k: int, top_p: float, beam: int) -> Any:
+    """How sentences are decoded, or None if nothing was said."""
+    from elboroom.families.decoding import Beam, Greedy, Sampling
+
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+    if name is None:
+        return None if sampling == Sampling() else sampling
+    ways = {"greedy": Greedy(), "sample": sampling, "beam": Beam(width=beam)}
+    if name not in ways:
+        raise unknown("way to decode", name, ways)
+    return ways[name]
+
+
+def _only_text(sentences: list[str] | None) -> None:
+    if sentences:
+        raise Problem("this model is of images or vectors: it takes no sentences")
+
+
+def _sentences(rows: list[list[str]], out: Path | None, json: bool) -> None:
+    """Rows of sentences, one a line and a blank line between rows of several."""
+    gap = "\n\n" if any(len(row) > 1 for row in rows) else "\n"
+    text = gap.join("\n".join(row) for row in rows)
+    if out is not None:
+        if out.suffix in (".png", ".gif"):
+            raise Problem(f"--out {out}: sentences are written to a .txt file")
+        out.write_text(text + "\n", encoding="utf-8")
+        return print_json({"out": str(out), "rows": len(rows)}) if json else say(str(out))
+    print_json(rows) if json else print(text)
 
 
 def _rows(images: Any, columns: int) -> Any:

@@ -20,7 +20,6 @@ SplitName = Annotated[
     str | None, typer.Option("--split", help="train, valid or test", show_default="test if there is one")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="of the examples and the noise")]
-Picture = Annotated[Path, typer.Option("--out", help="a .png or .gif file")]
 
 
 def say(text: str) -> None:

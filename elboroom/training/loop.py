@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from elboroom.core import ranks
 from elboroom.core.draw import Draw
-from elboroom.core.method import Method, Player
+from elboroom.core.method import Method, Player, cost
 from elboroom.core.objective import Loss
+from elboroom.core.sequel import Trainable
 from elboroom.training.batches import Batches, reseed
 
 Autocast = Callable[[], AbstractContextManager[Any]]
@@ -24,7 +25,7 @@ class Loop:
 
     def __init__(
         self,
-        method: Method,
+        method: Trainable,
         batches: Batches,
         seed: int,
         autocast: Autocast = nullcontext,
@@ -33,44 +34,47 @@ class Loop:
 
     def step(self, step: int) -> dict[str, Tensor | float]:
         """Every turn of every player, then the controllers; returns what is logged."""
-        method, losses, logged, shared = self.method, dict[int, Loss](), dict[str, Tensor | float](), None
+        method, losses, logged, shared = self.method.at(step), dict[int, Loss](), dict[str, Tensor | float](), None
         for number, player in enumerate(method.players):
-            for turn in player.turns(step):
+            costs: list[Tensor] = []
+            for turn in player.turns(step, costs):
                 reseed(self.seed, step, number, turn)
                 with self.autocast():
-                    draw = self.draw(player, step, number, turn, shared)
+                    draw = self.draw(method, player, step, number, turn, shared)
                     loss = losses[number] = player.objective(draw)
                 shared = shared or draw
-                self.move(player, loss.total)
+                move(method, player, loss.total)
+                costs.append(cost(loss, draw.batch))
             if number in losses:
-                logged.update({k: v for k, v in losses[number].logged.items() if number == 0 or k != "loss"})
+                logged |= {k: v for k, v in losses[number].logged.items() if k not in logged}
         method.update(step, losses)
         return logged
 
-    def draw(self, player: Player, step: int, number: int, turn: int, shared: Draw | None) -> Draw:
+    def draw(self, method: Method, player: Player, step: int, number: int, turn: int, shared: Draw | None) -> Draw:
         """The Draw of one turn, as the player asks: the shared one, a new one on the step's batch, or on another batch."""
 
         def another() -> Draw:
-            return self.method.draw(player, self.batches.fresh(step, number, turn))
+            return method.draw(player, self.batches.fresh(step, number, turn))
 
-        if player.batch == "fresh":
+        if player.batch == "fresh" or (player.batch == "onward" and turn):
             return another()
         if player.batch == "shared" and shared is not None:
             return shared
-        return self.method.draw(player, shared.batch if shared else self.batches(step), another)
+        return method.draw(player, shared.batch if shared else self.batches(step), another)
 
-    def move(self, player: Player, loss: Tensor) -> None:
-        """One optimiser step of the groups that the player moves, and of nothing else."""
-        parameters = [p for name in player.moves for p in self.method.owned[name]]
-        for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
-            parameter.grad = grad if grad is None else laid_out_as(parameter, grad)
-        reduce(parameters)
-        for name in player.moves:
-            if self.method.clips[name]:
-                nn.utils.clip_grad_norm_(self.method.owned[name], self.method.clips[name])
-            self.method.optimisers[name].step()
-        for parameter in parameters:
-            parameter.grad = None
+
+def move(method: Method, player: Player, loss: Tensor) -> None:
+    """One optimiser step of the groups that the player moves, and of nothing else."""
+    parameters = [p for name in player.moves for p in method.owned[name]]
+    for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
+        parameter.grad = grad if grad is None else laid_out_as(parameter, grad)
+    reduce(parameters)
+    for name in player.moves:
+        if method.clips[name]:
+            nn.utils.clip_grad_norm_(method.owned[name], method.clips[name])
+        method.optimisers[name].step()
+    for parameter in parameters:
+        parameter.grad = None
 
 
 def reduce(parameters: list[nn.Parameter]) -> None:

@@ -19,8 +19,9 @@ from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from elboroom.core import ranks
-from elboroom.core.method import Method, adam
+from elboroom.core.method import Watch, adam
 from elboroom.core.problem import Problem
+from elboroom.core.sequel import Trainable, model_state
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.methods.parts import Parts
@@ -29,7 +30,7 @@ from elboroom.training.checkpoint import Checkpoint, Checkpoints, write_json
 from elboroom.training.loop import Autocast, Loop
 from elboroom.training.recorder import Diverged, Recorder, cut_log
 from elboroom.training.spec import Spec, split
-from elboroom.training.watches import Plateau
+from elboroom.training.watches import Plateau, held_out
 
 
 class Progress(Protocol):
@@ -73,24 +74,28 @@ class Own:
         return [name for name in ("data", "encoder", "decoder") if getattr(self, name) is not None]
 
 
-def build(spec: Spec, own: Own, data: DataSet | None = None) -> Method:
+def build(spec: Spec, own: Own, data: DataSet | None = None) -> Trainable:
     """The method of a spec with its initial weights."""
     for article, name in (("an", "encoder"), ("a", "decoder")):
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
     reseed(spec.fit.seed)
     parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder)
-    return spec.card.build(parts, spec.options)
+    method = spec.card.build(parts, spec.options)
+    least = max(getattr(module, "least_batch", 1) for module in method.modules())
+    if spec.fit.batch_size < least:
+        raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")
+    return method
 
 
 def data_of(spec: Spec, own: Own) -> DataSet:
     """The data of a spec, split as then; refuses data that has changed since."""
     if own.data is None and "data" in spec.own:
         raise Problem("this run was trained on an array of your own: hand it in again, as data=...")
-    data = own.data or registry.load(spec.data["source"], size=spec.data["size"])
+    data = own.data or registry.load(spec.data["source"], size=spec.data["size"], reading=spec.reading)
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
-    return split(data, spec.fit)
+    return split(data, spec.fit, spec.card.looks)
 
 
 def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
@@ -128,8 +133,9 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
     method = build(spec, own, data)
     if spec.fit.patience:
         every = spec.fit.look_every or max(1, spec.fit.steps // 20)
-        method.watch(Plateau(data, spec.model.given_names, spec.fit.patience, every))
+        method.watch(Plateau(spec.fit.patience, every))
     method.to(device).train()
+    assert spec.fit.lr is not None
     method.prepare(adam(spec.fit.lr), spec.fit.clip)
     checkpoints, start = Checkpoints(folder / "checkpoints"), 0
     if (newest := checkpoints.newest()) is not None:
@@ -137,7 +143,10 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
         method.restore(newest.state)
     elif spec.warm:
         warm_start(method, Path(spec.warm))
-    batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, device)
+    order = spec.fit.order(spec.about.kind, method.couples)
+    batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, device, order)
+    for watch in (module for module in method.modules() if isinstance(module, Watch)):
+        watch.attach(partial(held_out, data, spec.model.given_names, device), batches.per_epoch)
     if first:
         cut_log(folder / "log.jsonl", start)
     recorder = Recorder(folder / "log.jsonl" if first else None)
@@ -167,20 +176,22 @@ def _run(
 
     try:
         while step < spec.until:
-            recorder.add(step, loop.step(step))
+            logged = loop.step(step)
             step += 1
-            ended = [w.look(method, step) for w in method.watches if step % w.every == 0]
-            asked = stop()
-            due = step % fit.checkpoint_every == 0 or step == spec.until or any(ended) or asked
-            if due or step % fit.log_every == 0 or ended:
+            looking = [watch for watch in method.watches if step % watch.every == 0]
+            verdicts = [watch.look(method.at(step - 1), step) for watch in looking]
+            recorder.add(step - 1, logged | {k: v for watch in looking for k, v in watch.told().items()})
+            asked, ended, best = stop(), any(verdicts), any(watch.improved for watch in looking)
+            due = step % fit.checkpoint_every == 0 or step == spec.until or ended or asked
+            if due or step % fit.log_every == 0 or best:
                 show(step, recorder.flush())  # looks for NaN before anything is written
             else:
                 show(step, {})
-            if any(w.improved for w in method.watches if step % w.every == 0):
+            if best:
                 save("best")
             if due:
                 save()
-            if any(ended):
+            if ended:
                 break
             if asked and step < spec.until:
                 raise Stopped(f"stopped at step {step:,}, saved; go on with: elbo resume {folder}")
@@ -195,9 +206,9 @@ def _run(
             write_json(folder / "timing.json", {"from": start, "to": step, "seconds": seconds, "examples_per_s": rate})
 
 
-def warm_start(method: Method, folder: Path) -> int:
+def warm_start(method: Trainable, folder: Path) -> int:
     """Copies the weights of another run's model wherever name and shape agree; how many tensors that were."""
-    theirs = {k.removeprefix("model."): v for k, v in newest(folder).state.items() if k.startswith("model.")}
+    theirs = model_state(newest(folder).state)
     mine = method.model.state_dict()
     same = {k: theirs[k] for k, v in mine.items() if k in theirs and theirs[k].shape == v.shape}
     if not same:

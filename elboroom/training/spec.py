@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
+from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
 from elboroom.methods.registry import Card, card, checked
+from elboroom.training.batches import steps_of
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
 
@@ -55,6 +57,11 @@ class Spec(BaseModel):
         return About.from_json(self.data["about"])
 
     @property
+    def reading(self) -> Reading:
+        """How its text became tokens."""
+        return Reading(**self.data.get("reading", {}))
+
+    @property
     def card(self) -> Card:
         """The registered method."""
         return card(self.method)
@@ -63,6 +70,7 @@ class Spec(BaseModel):
     def command(self) -> str:
         """The command that makes this run again."""
         flags = {"data": self.data["source"], "size": self.data["size"]}
+        flags |= self.reading.model_dump(exclude_defaults=True)
         flags |= {k: v for k, v in self.options.items() if v != self._default(k)}
         flags |= self.model.model_dump(exclude_defaults=True) | self.fit.model_dump(exclude_defaults=True)
         flags["steps"] = self.fit.steps
@@ -98,8 +106,18 @@ class Spec(BaseModel):
         return checked(cls, content)
 
 
-def specify(method: str, data: DataSet, source: str, size: int | None, given: dict[str, Any]) -> Spec:
+def specify(
+    method: str,
+    data: DataSet,
+    source: str,
+    size: int | None,
+    given: dict[str, Any],
+    reading: Reading | None = None,
+) -> Spec:
     """The spec for options named as in the signatures of the builder, Choices and Fit; refuses what none of them has."""
+    if data.about.kind != "tokens" and reading not in (None, Reading()):
+        told = next(iter(reading.model_dump(exclude_defaults=True)))
+        raise Problem(f"--{told.replace('_', '-')} is for text, and {data.about.name} is {data.about.kind}")
     entry = card(method)
     rooms = dict.fromkeys(Choices.model_fields, Choices) | dict.fromkeys(Fit.model_fields, Fit)
     own = {o.name for o in entry.options}
@@ -108,13 +126,16 @@ def specify(method: str, data: DataSet, source: str, size: int | None, given: di
             flag, hint = name.replace("_", "-"), nearest(name, [*own, *rooms]).replace("_", "-")
             raise Problem(f"{method} has no option --{flag}{hint}")
     options = entry.validate({k: v for k, v in given.items() if k in own}, data.about.kind)
+    kind = data.about.kind
     choices = checked(Choices, {k: v for k, v in given.items() if rooms.get(k) is Choices and k not in own})
-    fit = checked(Fit, {k: v for k, v in given.items() if rooms.get(k) is Fit and k not in own})
-    data = split(data, fit)
+    choices = choices.for_kind(kind)
+    fit = checked(Fit, {k: v for k, v in given.items() if rooms.get(k) is Fit and k not in own}).for_kind(kind)
+    data = split(data, fit, entry.looks)
     if fit.batch_size > data.about.n:
         raise Problem(f"--batch-size {fit.batch_size} is more than the {data.about.n} training examples")
     if fit.epochs:
-        fit = fit.model_copy(update={"steps": max(1, round(fit.epochs * (data.about.n // fit.batch_size)))})
+        steps = steps_of(data, "train", fit.batch_size, fit.order(kind), fit.epochs)
+        fit = fit.model_copy(update={"steps": steps})
     return Spec(
         method=method,
         options=options,
@@ -126,16 +147,17 @@ def specify(method: str, data: DataSet, source: str, size: int | None, given: di
             "size": size,
             "hash": data.hash,
             "splits": {name: len(rows) for name, rows in data.splits.items()},
-        },
+        }
+        | ({"reading": (reading or Reading()).model_dump()} if kind == "tokens" else {}),
         until=fit.steps,
     )
 
 
-def split(data: DataSet, fit: Fit) -> DataSet:
+def split(data: DataSet, fit: Fit, looks: bool = False) -> DataSet:
     """The data with a test split where it has none, and a validation split where a watch needs one."""
     share = data.holdout if fit.holdout is None else fit.holdout
     if "test" not in data.splits and share:
         data = data.hold_out(share)
-    if "valid" not in data.splits and fit.patience:
+    if "valid" not in data.splits and (fit.patience or looks):
         data = data.hold_out(0.05, "valid")
     return data

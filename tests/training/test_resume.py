@@ -112,8 +112,12 @@ def test_interrupt_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> No
     assert list((out / "checkpoints").glob("step-*.json"))
 
 
+# A bias that normalisation over the batch takes out again has no gradient but rounding, which Adam makes much of.
+TAKEN_OUT = ("model.posterior.posterior.net.dense.4.bias", "model.posterior.norm.running_mean")
+
+
 @pytest.mark.processes
-@pytest.mark.parametrize("method", ["beta-tcvae", "factor-vae", "beta-vae-capacity", "control-vae"])
+@pytest.mark.parametrize("method", ["beta-tcvae", "factor-vae", "beta-vae-capacity", "control-vae", "bn-vae"])
 def test_two_processes_equal_one(method: str, data: Path, tmp_path: Path) -> None:
     """The same global batch and noise over two processes: the same weights and log, to rounding."""
     options = {**SMALL, "steps": 5, "log_every": 1, "device": "cpu"}
@@ -123,7 +127,7 @@ def test_two_processes_equal_one(method: str, data: Path, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     files = (next((tmp_path / name / "checkpoints").glob("*.safetensors")) for name in ("one", "two"))
     one, two = (safetensors.torch.load(file.read_bytes()) for file in files)
-    for name in one:
+    for name in one.keys() - set(TAKEN_OUT):
         distance, size = (one[name] - two[name]).float().norm(), one[name].float().norm()
         assert distance <= 1e-5 * size + 1e-6, name
     for a, b in zip(*(read_log(tmp_path / name / "log.jsonl") for name in ("one", "two")), strict=True):

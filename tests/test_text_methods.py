@@ -1,0 +1,97 @@
+"""The contract of the registry on sentences: the same methods, the same loop, tokens in place of pixels."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from contract import HALF, TEXT_METHODS, WHOLE, Bench, Killed, act_at, kill, moved, newest, same
+
+from elboroom import load, resume
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet
+from elboroom.training import session
+from elboroom.training.session import Own
+from elboroom.training.spec import specify
+
+pytestmark = pytest.mark.parametrize("name", TEXT_METHODS)
+
+
+def test_every_trainable_parameter_moves(text_bench: Bench, name: str) -> None:
+    after = newest(text_bench.whole(name).folder).state
+    for parameter, may, did in moved(text_bench.fresh(name), after):
+        assert may == did, f"{parameter} {'stands still' if may else 'is frozen, yet moved'}"
+
+
+def test_every_line_of_the_log_is_finite(text_bench: Bench, name: str) -> None:
+    log = text_bench.whole(name).log
+    assert [line["step"] for line in log] == [3, 4, 6, 8]
+    assert all(math.isfinite(value) for line in log for value in line.values())
+
+
+def test_it_resumes_bit_for_bit_after_a_kill(text_bench: Bench, name: str, tmp_path: Path) -> None:
+    whole, folder = text_bench.whole(name), tmp_path / "run"
+    with pytest.raises(Killed):
+        text_bench.train(name, folder, bar=act_at(WHOLE - 1, kill))
+    assert newest(folder).step == HALF
+    resume(folder, data=text_bench.data)
+    same(newest(folder).state, newest(whole.folder).state)
+    assert (folder / "log.jsonl").read_text() == (whole.folder / "log.jsonl").read_text()
+
+
+def test_it_is_read_back_and_speaks(text_bench: Bench, name: str) -> None:
+    folder = text_bench.whole(name).folder
+    run = load(folder, data=text_bench.data)
+    given = run.sentences(3)
+    assert run.encode(given).shape == (3, run.latent)
+    assert len(run.sample(4)) == 4
+    assert all(isinstance(sentence, str) for sentence in run.sample(4))
+    assert run.sample(4, seed=1) == run.sample(4, seed=1) != run.sample(4, seed=2)
+    assert len(run.reconstruct(given)) == 3
+    assert [len(row) for row in run.interpolate(given[:2], given[1:], points=4)] == [4, 4]
+    np.testing.assert_allclose(run.encode(given)[1], run.encode(given[1:2])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_its_numbers_are_those_of_one_protocol(text_bench: Bench, name: str) -> None:
+    run = load(text_bench.whole(name).folder, data=text_bench.data)
+    found = run.evaluate(samples=3)
+    assert found["distortion"]["value"] > 0
+    assert found["distortion"]["settings"]["tokens"] == int(run.data.words[run.rows()[1]].sum())
+    bound = found["log_likelihood"]
+    if bound["value"] is None:
+        assert found["perplexity"]["value"] is None
+        assert bound["reason"]
+        return
+    words = int(run.data.words[run.rows()[1]].sum()) / len(run.rows()[1])
+    assert math.isclose(found["perplexity"]["value"], math.exp(-bound["value"] / words), rel_tol=1e-9)
+    assert bound["value"] >= found["elbo"]["value"] - 5 * found["elbo"]["errors"]["sampling"]
+
+
+def test_it_trains_given_a_label(sentences: DataSet, text_bench: Bench, name: str, tmp_path: Path) -> None:
+    run = text_bench.train(name, tmp_path / "run", given="label")
+    assert all(math.isfinite(value) for line in run.log for value in line.values())
+    made = run.decode(torch.zeros(3, run.latent).numpy(), torch.eye(3).numpy())
+    assert len(made) == 3
+
+
+def test_constant_lengths_are_refused_where_examples_are_coupled(text_bench: Bench, name: str) -> None:
+    method = text_bench.fresh(name)
+    fit = specify(name, text_bench.data, "array", None, {"batches": "constant", "batch_size": 8}).fit
+    if method.couples:
+        assert specify(name, text_bench.data, "array", None, {"batch_size": 8}).fit.order("tokens", True) == "mixed"
+        with pytest.raises(Problem, match="couples"):
+            fit.order("tokens", method.couples)
+    else:
+        assert fit.order("tokens", method.couples) == "constant"
+
+
+def test_a_method_for_text_alone_refuses_pixels(pixels: DataSet, name: str) -> None:
+    spec = specify(name, pixels, "array", None, {"batch_size": 8})
+    if "pixels" in spec.card.on:
+        session.build(spec, Own(pixels))
+    else:
+        with pytest.raises(Problem, match=f"{name} is for tokens"):
+            session.build(spec, Own(pixels))
