@@ -32,24 +32,8 @@ def encode_dsprites() -> Result:
 
         return run
 
-    sides = {"ours": timed(encode(ours)), "plain": timed(encode(plain(ours))), "sgemm": sgemm()}
+    sides = {"ours": timed(encode(ours)), "plain": timed(encode(work.plain(ours))), "sgemm": sgemm()}
     seconds = in_turns(sides, repetitions=7)
     value, reference = (COUNT / seconds[side] for side in ("ours", "plain"))
     forward = work.flops(ours, torch.zeros(2, *work.SHAPE))
     return Result(value, "images/s", reference, value / reference, value * forward / sgemm_rate(seconds["sgemm"]))
-
-
-def plain(encoder: nn.Module) -> nn.Module:
-    """The same encoder as PyTorch's own layers."""
-    layers: list[nn.Module] = []
-    for layer in encoder.modules():
-        if isinstance(layer, nn.Conv2d):
-            copy: nn.Module = nn.Conv2d(layer.in_channels, layer.out_channels, 4, stride=2, padding=1)
-        elif isinstance(layer, nn.Linear):
-            layers += [] if any(isinstance(made, nn.Linear) for made in layers) else [nn.Flatten()]
-            copy = nn.Linear(layer.in_features, layer.out_features)
-        else:
-            continue
-        copy.load_state_dict(layer.state_dict())
-        layers += [copy, nn.ReLU()]
-    return nn.Sequential(*layers[:-1])

@@ -15,13 +15,14 @@ SIDE = 1024  # of the square matrices whose product is the limit of this machine
 
 @dataclass(frozen=True)
 class Result:
-    """One measured number beside its reference; `ratio` is value / reference, more is better."""
+    """One measured number beside its reference; `ratio` is value / reference, more is better, `target` what it should be."""
 
     value: float
     unit: str
     reference: float
     ratio: float
     fraction_of_sgemm: float | None = None
+    target: float | None = None
 
 
 Measurement = Callable[[], Result]

@@ -62,13 +62,13 @@ def quiet(force: bool) -> None:
 
 def table(results: dict[str, Result]) -> Table:
     """The results, one line each."""
-    shown = Table("measurement", "value", "reference", "unit", "ratio", "of sgemm", "what")
+    shown = Table("measurement", "value", "reference", "unit", "ratio", "target", "of sgemm", "what")
     for name, result in results.items():
         share = "" if result.fraction_of_sgemm is None else f"{result.fraction_of_sgemm:.0%}"
+        target = "" if result.target is None else f"{result.target:g}"
         what = (MEASUREMENTS[name].__doc__ or "").splitlines()[0]
-        shown.add_row(
-            name, f"{result.value:,.0f}", f"{result.reference:,.0f}", result.unit, f"{result.ratio:.2f}", share, what
-        )
+        values = (f"{result.value:,.0f}", f"{result.reference:,.0f}", result.unit, f"{result.ratio:.2f}")
+        shown.add_row(name, *values, target, share, what)
     return shown
 
 

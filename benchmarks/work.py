@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.measure import THREADS
 from elboroom import nets
 from elboroom.core.method import adam
 from elboroom.data import dsprites
 from elboroom.data.dataset import About, Bits, DataSet
+from elboroom.run import Run, train
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop
 from elboroom.training.recorder import Recorder
@@ -77,6 +81,38 @@ def bare() -> Callable[[], None]:
             optimiser.step()
 
     return epoch
+
+
+def plain(encoder: nn.Module) -> nn.Module:
+    """The same encoder as PyTorch's own layers."""
+    layers: list[nn.Module] = []
+    for layer in encoder.modules():
+        if isinstance(layer, nn.Conv2d):
+            size, step, edge = layer.kernel_size[0], layer.stride[0], int(layer.padding[0])
+            copy: nn.Module = nn.Conv2d(layer.in_channels, layer.out_channels, size, step, edge)
+        elif isinstance(layer, nn.Linear):
+            layers += [] if any(isinstance(made, nn.Linear) for made in layers) else [nn.Flatten()]
+            copy = nn.Linear(layer.in_features, layer.out_features)
+        else:
+            continue
+        copy.load_state_dict(layer.state_dict())
+        layers += [copy, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+@cache
+def trained() -> Run:
+    """A VAE of the study's net on dSprites after a moment of training, in a folder that lasts as long as this process."""
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    options: dict[str, Any] = {
+        "net": "locatello",
+        "latent": LATENT,
+        "batch_size": BATCH,
+        "lr": 1e-3,
+        "threads": THREADS,
+    }
+    return train("vae", "dsprites", Path(folder.name) / "run", steps=300, **options)
 
 
 def flops(net: nn.Module, *inputs: Tensor) -> float:

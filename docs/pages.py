@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 import elboroom.methods  # noqa: F401 registers every method
 from elboroom.core.problem import Problem
 from elboroom.data import registry as data
+from elboroom.data.text import Reading
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods.parts import Choices
 from elboroom.methods.registry import ByData, Card, Option, cards
@@ -39,6 +40,8 @@ METRICS = FOLDER.parent / "metrics.md"
 STEPS, IMAGES, SIDE = 400, 4096, 32
 CURVE = f"""From a run of {STEPS} steps on {IMAGES:,} images of dSprites, {SIDE} by {SIDE} pixels, with the net `mlp-300`: it
 shows how the terms move, not what the method can reach. Weights that move are drawn in orange."""
+TEXT_CURVE = f"""From a run of {STEPS} steps on the generated corpus `sentences`, with states of 64 units: it shows how the
+terms move, not what the method can reach. Weights that move are drawn in orange."""
 SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
@@ -46,6 +49,7 @@ def page(card: Card) -> str:
     """The page of one method."""
     parts = [f"# {card.name}", card.summary, f"```\nloss = {card.formula}\n```", f"{card.paper}."]
     parts += [card.notes] if card.notes else []
+    parts += ["For text only."] if card.on == ("tokens",) else []
     rows = [(o.name, _default(o), _range(o.annotation), o.help) for o in card.options]
     parts += ["## Options", _options(rows) if rows else "None of its own."]
     parts.append(
@@ -53,7 +57,11 @@ def page(card: Card) -> str:
     )
     parts += ["## Example", _example(card)]
     if (FOLDER / f"{card.name}.svg").exists():
-        parts += ["## Curves", f"![terms of {card.name} by step]({card.name}.svg)", CURVE]
+        parts += [
+            "## Curves",
+            f"![terms of {card.name} by step]({card.name}.svg)",
+            CURVE if "pixels" in card.on else TEXT_CURVE,
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -67,13 +75,16 @@ def contents() -> str:
         "\n\n".join(
             [
                 "# Methods",
-                "Every loss is in nats per example: summed over pixels and latent dimensions, averaged over the batch.",
+                "Every loss is in nats per example: summed over pixels or words and over latent dimensions, averaged over the "
+                "batch. Methods are for images, vectors and text unless their page says otherwise.",
                 _table(("method", "loss", "what it is", "paper"), rows),
                 "## Options of every method",
                 "Of the model:",
                 _options(_fields(Choices)),
                 "Of training:",
                 _options(_fields(Fit)),
+                "Of text:",
+                _options(_fields(Reading)),
             ]
         )
         + "\n"
@@ -129,19 +140,12 @@ def _bench() -> str:
 
 def curve(card: Card, images: NDArray[np.uint8]) -> str:
     """The curves of a short run as SVG."""
+    pixels = "pixels" in card.on
+    source: Any = images if pixels else "sentences"
+    net = {"net": "mlp-300"} if pixels else {"embed": 64, "hidden": 64}
+    fit = {"steps": STEPS, "lr": 1e-3, "log_every": 4, "threads": 1, "device": "cpu"}
     with tempfile.TemporaryDirectory() as folder:
-        run = train(
-            card.name,
-            images,
-            Path(folder) / "run",
-            net="mlp-300",
-            steps=STEPS,
-            lr=1e-3,
-            log_every=4,
-            threads=1,
-            device="cpu",
-        )
-        return drawing(series(run.log))
+        return drawing(series(train(card.name, source, Path(folder) / "run", **net, **fit).log))
 
 
 def sprites() -> NDArray[np.uint8]:
@@ -153,17 +157,18 @@ def sprites() -> NDArray[np.uint8]:
 
 
 def _example(card: Card) -> str:
-    first = next((o for o in card.options if isinstance(o.default_for("pixels"), int | float)), None)
-    flag = f" --{first.name.replace('_', '-')} {_value(first.default_for('pixels'))}" if first else ""
-    said = f", {first.name}={first.default_for('pixels')!r}" if first else ""
+    kind, data = ("pixels", "dsprites") if "pixels" in card.on else ("tokens", "sentences")
+    first = next((o for o in card.options if isinstance(o.default_for(kind), int | float)), None)
+    flag = f" --{first.name.replace('_', '-')} {_value(first.default_for(kind))}" if first else ""
+    said = f", {first.name}={first.default_for(kind)!r}" if first else ""
     return f"""```sh
-elbo train {card.name} --data dsprites{flag}
+elbo train {card.name} --data {data}{flag}
 ```
 
 ```python
 import elboroom
 
-run = elboroom.train("{card.name}", data="dsprites"{said})
+run = elboroom.train("{card.name}", data="{data}"{said})
 ```"""
 
 

@@ -1,7 +1,8 @@
 """The page of results on dSprites.
 
 `python docs/results/dsprites.py train 0/2` trains and measures every second run of the plan (resuming what was cut off),
-`python docs/results/dsprites.py` writes dsprites.md from the records that are there.
+`modes` and `downstream` add measures to the records that are there, `pictures` draws traversals of the best run, and
+`python docs/results/dsprites.py` writes dsprites.md from the records.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from records import Plan, records, work
+from records import Plan, again, records, work
 
 STEPS = 20_000
 COMMON: dict[str, Any] = {"steps": STEPS, "batch_size": 64, "lr": 5e-4, "threads": 1, "net": "burgess", "latent": 10}
@@ -29,21 +30,65 @@ PLANS = [
     Plan("dsprites-beta-tcvae-6-s1", "beta-tcvae", {"beta": 6.0, "seed": 1}),
     Plan("dsprites-factor-vae-10-s1", "factor-vae", {"gamma": 10.0, "seed": 1}),
 ]
+PLAIN = "dsprites-beta-vae-1-s0"
+PREDICTED = (PLAIN, "dsprites-factor-vae-10-s0")  # whose factors are predicted from few labels: minutes each
+MODES = {"beta-vae": "paper-dip", "sap": "paper"}  # in which others published, beside those of the study
 
 
 def measure(run: Any) -> None:
-    """Likelihood and all disentanglement metrics in their dlib modes, DCI included."""
+    """Likelihood, all disentanglement metrics in their dlib modes, DCI included, and two in those of another paper."""
     from elboroom import measures
 
     run.evaluate(samples=100)
     measures.disentanglement(run, "all")
+    modes(run)
+    if run.folder.name in PREDICTED:
+        downstream(run)
+
+
+def modes(run: Any) -> None:
+    """Metrics in a mode that is not dlib, under names that say so."""
+    from elboroom.evaluate.codes import code_table
+    from elboroom.evaluate.disentanglement import evaluate
+    from elboroom.training.checkpoint import write_json
+
+    found = evaluate(code_table(run), list(MODES), MODES)
+    content = run.measured | {f"{name} {MODES[name]}": score.to_json() for name, score in found.items()}
+    write_json(run.folder / "metrics.json", content)
+
+
+def downstream(run: Any) -> None:
+    """Factors predicted from 10 to 10,000 labels."""
+    from elboroom import measures
+
+    measures.downstream(run)
+
+
+def pictures() -> None:
+    """Traversals of the best run, and of the plain VAE beside it."""
+    from dsprites_page import best, picture
+
+    import elboroom
+    from elboroom.plots import save, traversals
+
+    known = records(plan.name for plan in PLANS)
+    for name in dict.fromkeys([best(known) or PLAIN, PLAIN]):
+        run = elboroom.load(next(plan for plan in PLANS if plan.name == name).folder)
+        save(traversals(run), picture(name))
+        print(picture(name).name)
 
 
 def main(words: list[str]) -> None:
-    """Trains a share of the plan, or writes the page."""
+    """Trains a share of the plan, adds to its records, or writes the page."""
     if words[:1] == ["train"]:
         part, of = (int(number) for number in words[1].split("/"))
         work(PLANS, measure, "dsprites", (part, of), **COMMON)
+    elif words == ["modes"]:
+        again(PLANS, modes)
+    elif words == ["downstream"]:
+        again([plan for plan in PLANS if plan.name in PREDICTED], downstream)
+    elif words == ["pictures"]:
+        pictures()
     else:
         from dsprites_page import page
 

@@ -55,8 +55,9 @@ def keep(run: Run, name: str) -> None:
     """Writes the record of a measured run."""
     folder = KEPT / name
     folder.mkdir(parents=True, exist_ok=True)
-    for file in ("spec.json", "metrics.json", "timing.json"):
-        shutil.copy(run.folder / file, folder / file)
+    for file in ("spec.json", "metrics.json", "timing.json", "sentences.json"):
+        if (run.folder / file).exists():
+            shutil.copy(run.folder / file, folder / file)
     log = run.log
     step = max(1, len(log) // LINES)
     thin = log[::step] if log[-1] in log[::step] else [*log[::step], log[-1]]
@@ -81,5 +82,14 @@ def work(plans: list[Plan], measure: Callable[[Run], None], data: str, share: tu
     for plan in plans[share[0] :: share[1]]:
         if not plan.finished():
             run = train(plan, data, **common)
+            measure(run)
+            keep(run, plan.name)
+
+
+def again(plans: list[Plan], measure: Callable[[Run], None]) -> None:
+    """Measures more of the plans that have a record, and keeps it; their runs must still be there."""
+    for plan in plans:
+        if plan.finished():
+            run = elboroom.load(plan.folder)
             measure(run)
             keep(run, plan.name)

@@ -42,9 +42,15 @@ def evaluate(
     folders: Folders,
     metrics: Annotated[
         str,
-        typer.Option("--metrics", help="likelihood, or all, or names of metrics with commas; udr takes several runs"),
+        typer.Option(
+            "--metrics",
+            help="likelihood, or all, or names of metrics with commas; all leaves out downstream, the prediction of every "
+            "factor with 10 to 10,000 labels, which takes minutes; udr takes several runs",
+        ),
     ] = "likelihood",
-    mode: Annotated[str, typer.Option("--mode", help="of the disentanglement metrics, where they have it")] = "dlib",
+    mode: Annotated[
+        str, typer.Option("--mode", help="of the metrics, where they have it; boosting or logistic of downstream")
+    ] = "dlib",
     representation: Annotated[str, typer.Option("--representation", help="mean or sampled")] = "mean",
     interval: Annotated[bool, typer.Option("--interval", help="with intervals: every metric several times")] = False,
     split: SplitName = None,
@@ -53,7 +59,7 @@ def evaluate(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, disentanglement too."""
+    """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom import measures
     from elboroom.run import load
 
@@ -67,9 +73,11 @@ def evaluate(
     for folder in folders:
         run = load(folder)
         content = run.evaluate(split, samples, most) if "likelihood" in names or "all" in names else run.measured
-        chosen: Any = "all" if "all" in names else [name for name in names if name != "likelihood"]
+        chosen: Any = "all" if "all" in names else [name for name in names if name not in ("likelihood", "downstream")]
         if chosen:
             content = measures.disentanglement(run, chosen, mode, representation, seed, interval)
+        if "downstream" in names:
+            content = measures.downstream(run, mode, representation, seed)
         everything[str(folder)] = content
         if not json:
             _table(content)
@@ -94,7 +102,9 @@ def _table(found: dict[str, Any]) -> None:
         rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
     run, on = found["run"], f", on {settings['split']} of {settings['data']}" if "split" in settings else ""
     print_table(
-        ["measure", "value", "standard error", "unit", "estimator"], rows, f"{run['method']}, step {run['step']:,}{on}"
+        ["measure", "value", "error or interval", "unit", "estimator"],
+        rows,
+        f"{run['method']}, step {run['step']:,}{on}",
     )
 
 

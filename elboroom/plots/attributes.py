@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from elboroom.core.problem import Problem
 from elboroom.latent.attributes import HingeClassifier, attribute_vector, edit
 from elboroom.plots.pictures import colour, contact_sheet
+from elboroom.plots.style import MINUS
 from elboroom.run import Run
 
 STEPS = np.linspace(-2, 2, 9)  # beyond 1 in size it extrapolates
@@ -38,4 +39,4 @@ def attributes(run: Run, label: str | None = None, most: int = 8, seed: int = 0)
         said.append(
             f"{names[column]} {value}\n{found.accuracy(codes, has):.0%} ({max(has.mean(), 1 - has.mean()):.0%})"
         )
-    return contact_sheet(colour(np.stack(rows)), said, [f"{t:+.1f}" for t in STEPS])
+    return contact_sheet(colour(np.stack(rows)), said, [f"{t:+.1f}".replace("-", MINUS) for t in STEPS])

@@ -14,7 +14,6 @@ from elboroom.plots.pictures import Pixels, colour, contact_sheet, signed
 from elboroom.plots.style import MINUS
 from elboroom.run import Run
 
-NAMES = ("reconstructions", "traversals", "samples", "densities", "interpolations")  # what only images have
 ROWS = 12  # dimensions at most in one figure
 
 

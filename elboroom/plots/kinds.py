@@ -20,6 +20,9 @@ from elboroom.plots.plane import rate_distortion
 from elboroom.plots.robustness import flips, shift
 from elboroom.run import Run
 
+ROLL: dict[str, Any] = {"latent": 2, "steps": 3000, "lr": 2e-3, "threads": 1}  # of the models on the Swiss roll
+POINTS = 1500  # of the roll
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -48,8 +51,9 @@ def _codes(run: Run) -> Figure:
 
 def _roll(runs: Sequence[Run]) -> Figure:
     """Manifold comparators on the Swiss roll, beside an autoencoder and a VAE trained on it for a moment."""
-    options: dict[str, Any] = {"latent": 2, "steps": 3000, "lr": 2e-3, "threads": 1}
-    return manifold(swiss_roll({"ae": VAE("ae", **options), "vae": VAE("vae", sigma=0.1, **options)}))
+    if runs:
+        raise Problem("this figure takes no run: elbo plot swiss-roll")
+    return manifold(swiss_roll({"ae": VAE("ae", **ROLL), "vae": VAE("vae", sigma=0.1, **ROLL)}, n=POINTS))
 
 
 KINDS: dict[str, Kind] = {

@@ -19,11 +19,51 @@ NAMES = {
     "log_likelihood": "Log-likelihood",
     "mutual_information": "Mutual information",
     "active_units": "Active units",
+    "perplexity": "Perplexity",
+    "aggregate_rate": "KL of q(z) to the prior",
+    "log_likelihood_posthoc": "Log-likelihood, post hoc",
+    "perplexity_posthoc": "Perplexity, post hoc",
     "bits_per_dim": "Bits per dimension",
     "squared_error": "Squared error",
     "rate_per_dim": "Rate, summed over dimensions",
 }
-HEADLINE = ("elbo", "distortion", "rate", "log_likelihood", "active_units", "mutual_information", "bits_per_dim")
+SCORES = {  # those on [0, 1], in the order in which they are shown; others follow by name
+    "beta-vae": "BetaVAE score",
+    "factor-vae": "FactorVAE score",
+    "mig": "Mutual information gap",
+    "sap": "Separated attribute predictability",
+    "dci": "Disentanglement (DCI)",
+    "modularity": "Modularity",
+    "explicitness": "Explicitness",
+    "irs": "Interventional robustness",
+    "infom": "InfoM, modularity",
+    "infoc": "InfoC, compactness",
+    "infoe": "InfoE, explicitness",
+    "sparsity": "Hoyer sparsity",
+    **{f"downstream-{n}": f"Factors predicted from {n:,} labels" for n in (10, 100, 1_000, 10_000)},
+    **{f"efficiency-{n}": f"The same, as a share of that from 10,000 ({n:,})" for n in (10, 100, 1_000)},
+}
+OTHERS = {  # in nats, or counted
+    "index-code-mi": "Index-code mutual information",
+    "total-correlation": "Total correlation",
+    "dimension-wise-kl": "Dimension-wise KL",
+    "gaussian-tc": "Total correlation, as if Gaussian",
+    "gaussian-wasserstein": "Wasserstein correlation, as if Gaussian",
+    "gaussian-wasserstein-norm": "The same over the total variance",
+    "mean-mi": "Mutual information of two dimensions",
+    "active-units": "Active units",
+}
+TOLD = ("representation", "n", "train", "test", "bins", "seed")  # settings of a score that a reader asks for
+HEADLINE = (
+    "elbo",
+    "distortion",
+    "rate",
+    "log_likelihood",
+    "perplexity",
+    "active_units",
+    "mutual_information",
+    "bits_per_dim",
+)
 
 
 def measured(run: Run) -> dict[str, Any]:
@@ -61,7 +101,7 @@ def rounded(value: float, error: float | None = None) -> str:
 
 def title(name: str, number: Number) -> str:
     """As shown: an importance-weighted bound goes by its estimator, since its K is part of what it is."""
-    if number.estimator.startswith("iw-"):
+    if name == "log_likelihood" and number.estimator.startswith("iw-"):
         return number.estimator.upper()
     return NAMES.get(name, name.replace("_", " ").capitalize())
 
@@ -96,6 +136,57 @@ def table(metrics: Mapping[str, Any]) -> str:
         )
     head = "".join(f"<th scope='col'>{text}</th>" for text in ("", "value", "unit", "errors", "estimator", "settings"))
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+
+
+def scores(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The scores of the codes by their names, those of a known place first."""
+    found = {name: entry for name, entry in metrics.items() if isinstance(entry, Mapping) and "mode" in entry}
+    known = [*SCORES, *OTHERS]
+    return {name: found[name] for name in [*known, *sorted(found.keys() - set(known))] if name in found}
+
+
+def score_table(metrics: Mapping[str, Any]) -> str:
+    """The scores of the codes, each with its interval where that was measured."""
+    rows = []
+    for name, entry in scores(metrics).items():
+        value, spread, parts = entry["value"], entry.get("interval"), entry.get("parts", {})
+        said = [f"{key} {_plain(entry['settings'][key])}" for key in TOLD if key in entry.get("settings", {})]
+        said += [f"{key} {parts[key]:.3f}" for key in ("completeness", "informativeness") if parts.get(key) is not None]
+        said += [f"at most {parts['ceiling']:.3f}"] if isinstance(parts.get("ceiling"), float) else []
+        how = f"{spread['how']}, n = {spread['n']:,}" if spread else ""
+        how += f", mean {_three(spread['mean'])}" if spread and "mean" in spread else ""
+        interval = (
+            f"{_three(spread['low'])} to {_three(spread['high'])}<br><span class='muted'>{escape(how)}</span>"
+            if spread
+            else ""
+        )
+        rows.append(
+            f"<tr><th scope='row'>{escape((SCORES | OTHERS).get(name, name.replace('-', ' ')))}</th>"
+            f"<td class='value'>{'—' if value is None else _three(value)}</td>"
+            f"<td>{_meter(value, spread) if name in SCORES and value is not None else ''}</td><td>{interval}</td>"
+            f"<td><code>{escape(entry['mode'])}</code></td>"
+            f"<td class='muted'>{escape(entry.get('reason') or ', '.join(said))}</td></tr>"
+        )
+    names = ("", "value", "0 to 1", "interval", "mode", "settings")
+    head = "".join(f"<th scope='col'>{text}</th>" for text in names)
+    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+
+
+def _meter(value: float, spread: Mapping[str, Any] | None) -> str:
+    """A score on a line from 0 to 1, with its interval."""
+    low, high = (min(1.0, max(0.0, v)) for v in ((spread["low"], spread["high"]) if spread else (value, value)))
+    at = min(1.0, max(0.0, value))
+    return (
+        "<svg class='meter' viewBox='-3 0 106 10' aria-hidden='true'><path class='track' d='M0 5H100'/>"
+        f"<path class='span' d='M{100 * low:.1f} 5H{100 * high:.1f}'/><circle cx='{100 * at:.1f}' cy='5' r='2.6'/></svg>"
+    )
+
+
+def _three(value: float) -> str:
+    """Three digits behind the point, none for what is counted."""
+    return (f"{value:.3f}" if abs(value) < 100 and not float(value).is_integer() else f"{value:,.4g}").replace(
+        "-", MINUS
+    )
 
 
 def _plain(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from PIL import Image
 from pydantic import BaseModel
 
+from elboroom.data.dataset import About
 from elboroom.plots import Exhibit, gallery
 from elboroom.plots.curves import series
 from elboroom.plots.style import DPI
@@ -70,6 +71,7 @@ def _page(run: Run, metrics: Mapping[str, Any], figures: str) -> str:
 <section id="numbers"><h2>All numbers</h2>
 <p class="caption">Measured at weight one, whatever weights trained the model; in nats per example where the unit says nats.</p>
 {numbers.table(metrics)}</section>
+{_scores(metrics)}
 <section id="specification"><h2>Specification</h2>
 <p class="caption">What departs from its default is in bold.</p>{_specification(spec)}</section>
 <section id="reproduce"><h2>How to reproduce</h2>{_reproduce(run)}</section>
@@ -81,6 +83,15 @@ def _page(run: Run, metrics: Mapping[str, Any], figures: str) -> str:
 """
 
 
+def _scores(metrics: Mapping[str, Any]) -> str:
+    if not numbers.scores(metrics):
+        return ""
+    return f"""<section id="scores"><h2>Scores of the codes</h2>
+<p class="caption">Each by a named protocol on the code table. Intervals, where measured, are of 95 % over evaluation samples;
+training seeds spread scores further.</p>
+{numbers.score_table(metrics)}</section>"""
+
+
 def _facts(run: Run) -> str:
     spec, about = run.spec, run.spec.about
     weights = sum(p.numel() for p in run.model.parameters())
@@ -88,18 +99,25 @@ def _facts(run: Run) -> str:
         f"{run.step:,} steps",
         f"batch {spec.fit.batch_size}",
         f"seed {spec.fit.seed}",
-        f"{spec.model.latent} latent dimension{'s' * (spec.model.latent > 1)}",
+        f"{run.latent} latent dimension{'s' * (run.latent != 1)}",
         f"{weights:,} parameters",
-        f"{about.kind} {' × '.join(map(str, about.shape))}",  # noqa: RUF001
+        f"{about.levels:,} kinds of token" if about.kind == "tokens" else _shape(about),
         f"{about.n:,} training examples",
         *([f"given {', '.join(run.given)}"] if run.given else []),
     ]
     return "".join(f"<li>{escape(fact)}</li>" for fact in facts)
 
 
+def _shape(about: About) -> str:
+    return f"{about.kind} {' × '.join(map(str, about.shape))}"  # noqa: RUF001
+
+
 def _exhibit(run: Run, exhibit: Exhibit) -> str:
     head = f"<h2>{escape(exhibit.title)}</h2>"
-    if exhibit.figure is None:
+    if exhibit.rows:
+        rows = "".join(f"<li>{'<br>'.join(map(escape, row))}</li>" for row in exhibit.rows)
+        body = f'<p class="caption">{escape(exhibit.caption)}</p><ol class="sentences">{rows}</ol>'
+    elif exhibit.figure is None:
         body = f'<p class="absent">Not shown: {escape(exhibit.reason)}.</p>'
     elif exhibit.name == "curves":
         body = f'<p class="caption">{escape(exhibit.caption)}</p>{chart.interactive(series(run.log))}'

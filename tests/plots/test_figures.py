@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from elboroom import plots
+from elboroom import measures, plots
 from elboroom.core.problem import Problem
+from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
 from elboroom.run import Run, train
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
-EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "activity", "pairs"]
+BEYOND = ["attributes", "flips", "shift"]
+EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "activity", "pairs", *BEYOND]
 TINY: dict[str, Any] = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
 
 
@@ -43,12 +45,16 @@ def test_so_has_a_conditional_run_in_colour_and_one_of_one_dimension(
     method: str, options: dict[str, Any], rgb: DataSet, tmp_path: Path
 ) -> None:
     run = train(method, rgb, tmp_path, **TINY | options)
-    assert [e.name for e in plots.gallery(run, n=100) if e.figure is not None] == EVERYTHING
+    shown = {e.name: e for e in plots.gallery(run, n=100)}
+    assert list(shown) == EVERYTHING
+    reasons = {name: e.reason for name, e in shown.items() if e.figure is None}
+    assert all("change u, not z" in reason for reason in reasons.values())
+    assert list(reasons) == (["attributes"] if run.given else [])
 
 
 def test_vectors_have_no_pictures(vectors: DataSet, tmp_path: Path) -> None:
     run = train("vae", vectors, tmp_path, **TINY)
-    assert [e.name for e in plots.gallery(run, n=100)] == [name for name in EVERYTHING if name not in PICTURES]
+    assert [e.name for e in plots.gallery(run, n=100)] == [name for name in EVERYTHING if name not in PICTURES + BEYOND]
     with pytest.raises(Problem, match="vectors, not images"):
         plots.reconstructions(run)
 
@@ -58,6 +64,21 @@ def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tm
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
     assert set(reasons) == {"samples", "densities", "rates", "activity"}
     assert all("no density" in reason for reason in reasons.values())
+
+
+def test_what_data_and_measures_do_not_allow_is_left_out(pixels: DataSet, tmp_path: Path) -> None:
+    bare = arrays.dataset(np.random.default_rng(0).integers(0, 256, (200, 16, 16)).astype(np.uint8))
+    run = train("vae", bare, tmp_path / "bare", **TINY)
+    assert "attributes" not in [e.name for e in plots.gallery(run, n=50)]
+    run = train("vae", pixels, tmp_path / "run", **TINY)
+    measures.downstream(run, "logistic")
+    assert next(e for e in plots.gallery(run, n=50) if e.name == "labels").figure is not None
+
+
+def test_the_view_of_collapse_counts_active_dimensions(grey: Run) -> None:
+    active = int(Codes.of(grey, 100).active.sum())
+    caption = next(e.caption for e in plots.gallery(grey, n=100) if e.name == "activity")
+    assert caption.startswith(f"{active} of 3 dimensions")
 
 
 def test_rows_of_a_traversal_come_by_rate_and_say_it(grey: Run) -> None:

@@ -80,6 +80,7 @@ def test_it_shows_what_the_run_is_and_how_to_make_it_again(path: Path, run: Run)
         assert words in outline.text
     assert all(f"{name} {text}" in outline.text for name, text in run.spec.versions.items())
     wanted = {"curves", "reconstructions", "traversals", "samples", "rates", "aggregate", "numbers", "reproduce"}
+    wanted |= {"activity", "attributes", "flips", "shift"}
     assert wanted <= set(outline.ids)
     assert (run.folder / "figures" / "traversals.png").exists()
 
@@ -113,6 +114,31 @@ def test_metrics_of_this_step_are_kept_and_those_of_another_measured_again(
     kept.write_text(json.dumps(metrics))
     measured(run)
     assert json.loads(kept.read_text())["run"]["step"] == run.step
+
+
+def test_scores_are_shown_with_their_intervals_where_measured(run: Run, path: Path, tmp_path: Path) -> None:
+    kept = run.folder / "metrics.json"
+    before = kept.read_text()
+    spread = {"how": "Wilson", "over": "evaluation sample", "level": 0.95, "low": 0.7312, "high": 0.7568, "n": 5000}
+    said = {"settings": {"n": 15000, "seed": 0}, "parts": {"ceiling": 0.902}}
+    scores = {
+        "mig": {"value": 0.125, "metric": "mig", "mode": "dlib", **said},
+        "beta-vae": {"value": 0.7442, "metric": "beta-vae", "mode": "dlib", "interval": spread, **said},
+        "total-correlation": {"value": -0.25, "metric": "total-correlation", "mode": "full"},
+        "infoc": {"value": None, "metric": "infoc", "mode": "paper", "reason": "there is one <dimension>"},
+    }
+    kept.write_text(json.dumps(json.loads(before) | scores))
+    page = write_report(run, tmp_path / "scores.html", n=50).read_text(encoding="utf-8")
+    kept.write_text(before)
+    outline = Outline(page)
+    assert "scores" in outline.ids
+    assert "0.7440.731 to 0.757Wilson, n = 5,000dlib" in outline.text
+    assert "at most 0.902" in outline.text
+    assert "\N{MINUS SIGN}0.250" in outline.text
+    assert "there is one <dimension>" in outline.text
+    assert page.count("class='meter'") == 2
+    assert outline.text.index("BetaVAE score") < outline.text.index("Mutual information gap")
+    assert "scores" not in Outline(path.read_text(encoding="utf-8")).ids, "no section for scores that were not measured"
 
 
 def test_what_a_model_cannot_have_is_said(pixels: DataSet, tmp_path: Path) -> None:

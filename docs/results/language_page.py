@@ -1,0 +1,144 @@
+"""multi30k.md and ptb.md from records: what was measured, beside what was published, and what the models say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from language import shown
+from records import KEPT
+
+Records = dict[str, dict[str, Any]]
+
+LIKELIHOOD = {
+    "log_likelihood": "NLL",
+    "perplexity": "PPL",
+    "distortion": "R",
+    "rate": "KL",
+    "mutual_information": "MI",
+    "aggregate_rate": "KL(q(z) to p)",
+    "active_units": "AU",
+    "log_likelihood_posthoc": "post-hoc NLL",
+}
+SENTENCES = {
+    "bleu": "BLEU",
+    "self_bleu_2": "self-BLEU-2",
+    "self_bleu_3": "self-BLEU-3",
+    "dis_1": "Dis-1",
+    "dis_2": "Dis-2",
+    "unigram_kl": "UniKL",
+    "unigram_entropy": "entropy",
+    "average_length": "length",
+    "forward_ppl": "forward PPL",
+    "reverse_ppl": "reverse PPL",
+}
+NEGATED = {"log_likelihood", "log_likelihood_posthoc"}
+PTB = """| model | PPL | NLL (= 21.917 ln PPL) | R | KL | MI | AU |
+|---|---|---|---|---|---|---|
+| VAE | 101.40 | 101.24 | 101.28 | 0.00 | 0.00 | 0 |
+| cyclical | 107.73 | 102.56 | 101.17 | 2.01 | 1.24 | 5 |
+| lagging | 100.25 | 100.99 | 100.41 | 1.04 | 0.79 | 3 |
+| VAE + free bits | 101.56 | 101.27 | 99.84 | 4.46 | 0.90 | 32 |
+| AE-pretrained + free bits | 96.35 | 100.12 | 94.52 | 8.15 | 6.30 | 32 |
+| MoG | 98.22 | 100.54 | 100.54 | 0.00 | 0.00 | 0 |
+| VampPrior | 98.27 | 100.55 | 100.56 | 0.00 | 0.00 | 0 |
+| flow prior | 94.72 | 99.74 | 98.46 | 3.28 | 2.25 | 2 |
+| flow prior + free bits | 93.58 | 99.48 | 99.20 | 7.21 | 2.83 | 31 |"""
+HOW = """NLL is -log p(x) by the importance-weighted bound with 100 draws of q(z|x), in nats per sentence over the whole test
+split, the error in brackets being that of the 100 draws (last digits); PPL is that bound by word, ends of sentences
+counted. R and KL are the two parts of the ELBO at weight one with one draw, whatever trained the model. MI is over the
+split ({ceiling}), AU counts dimensions whose mean varies by more than 0.01. Encoders without a density have no NLL; the
+post-hoc one puts a Gaussian around each code and is not comparable with the first column."""
+
+
+def _cell(name: str, entry: dict[str, Any] | None) -> str:
+    if entry is None or entry["value"] is None:
+        return "—"
+    value = -entry["value"] if name in NEGATED else entry["value"]
+    if name in ("active_units", "dis_1", "dis_2"):
+        return f"{value:,.0f}"
+    noise = entry.get("errors", {}).get("importance_noise")
+    return f"{value:.2f}" + (f" ({round(noise * 100)})" if noise is not None and name == "log_likelihood" else "")
+
+
+def _same(records: Records, names: dict[str, str]) -> None:
+    """A column holds one estimator."""
+    for name in names:
+        found = {r["metrics"][name]["estimator"] for r in records.values() if r["metrics"].get(name, {}).get("value")}
+        if len(found) > 1:
+            raise ValueError(f"the column {name} mixes the estimators {', '.join(sorted(found))}")
+
+
+def _table(records: Records, names: dict[str, str], prefix: str) -> str:
+    _same(records, names)
+    head = ["run", *names.values()]
+    rows = [[name.removeprefix(prefix), *(_cell(n, r["metrics"].get(n)) for n in names)] for name, r in records.items()]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def _said(records: Records, prefix: str) -> str:
+    """The sentences of each run."""
+    parts = []
+    for name in records:
+        found = shown(KEPT / name)
+        lines = [f"### {name.removeprefix(prefix)}", "", "Samples:", ""]
+        lines += [f"- {sentence}" for sentence in found["samples"]]
+        if "reconstructions" in found:
+            lines += ["", "Test sentences and what the model makes of them:", ""]
+            lines += [f"- {a}<br>*{b}*" for a, b in found["reconstructions"]]
+            lines += ["", "Between two of them:", ""] + [f"{i}. {s}" for i, s in enumerate(found["interpolation"], 1)]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _ceiling(records: Records) -> str:
+    found = (r["metrics"]["mutual_information"].get("parts", {}).get("ceiling") for r in records.values())
+    ceiling = next((c for c in found if c is not None), None)
+    return "" if ceiling is None else f"at most {ceiling:.2f}"
+
+
+def multi30k(records: Records) -> str:
+    """The page of captions."""
+    return f"""# Multi30k captions
+
+The 29,000 English captions of Multi30k that were translated, 1,014 to choose by and 1,000 to measure with; words seen twice
+or more. {len(records)} runs on trunk a (LSTM 128/128, 32 dimensions), Adam 1e-3, batch 64, 10 epochs (sa-vae: 3, with 5
+inner steps; lagging-vae: at most 15), schedules scaled to the run, the best of ten looks at the ELBO of the validation
+split. One seed each: differences of a nat are within what another seed would change.
+
+{HOW.format(ceiling=_ceiling(records))}
+
+{_table(records, LIKELIHOOD, "multi30k-")}
+
+10,000 samples word by word from z of the prior, and greedy reconstructions of the test split:
+
+{_table(records, SENTENCES, "multi30k-")}
+
+No published table uses these captions in this way; the numbers are to be read against each other.
+
+## What they say
+
+{_said(records, "multi30k-")}
+"""
+
+
+def ptb(records: Records) -> str:
+    """The page of the Penn Treebank."""
+    return f"""# Penn Treebank
+
+Mikolov's split: 42,068 sentences to train, 3,370 to choose by, 3,761 (82,430 tokens) to measure with. {len(records)} runs on
+trunk a (LSTM 256/256, 32 dimensions), Adam 1e-3, batch 64, 12 epochs with patience, schedules scaled to the run.
+
+{HOW.format(ceiling=_ceiling(records))}
+
+{_table(records, LIKELIHOOD, "ptb-")}
+
+{_table(records, SENTENCES, "ptb-")}
+
+Published (Ding & Gimpel 2021; other nets and longer training, so levels differ by some nats and orders should not):
+
+{PTB}
+
+## What they say
+
+{_said(records, "ptb-")}
+"""

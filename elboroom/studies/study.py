@@ -1,0 +1,190 @@
+"""Study: the runs that its tables say, as a value that can be counted, scaled and kept."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from elboroom.core.problem import Problem, unknown
+from elboroom.evaluate.disentanglement import metrics
+from elboroom.methods.registry import card
+from elboroom.studies import tables as tables_
+from elboroom.studies.space import Block, Cell, shown
+from elboroom.studies.tables import Measure, Search, Tables
+from elboroom.training.checkpoint import write_json
+from elboroom.training.fit import Fit
+
+FILE = "study.json"
+WHOLE = 500  # settings up to which every combination is tried before the first run; above, every value of every axis
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as a value: its tables and the blocks that they say."""
+
+    tables: Tables
+    where: str = "study"  # the file that an error names
+    blocks: tuple[Block, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        made = (self._block(number, entry) for number, entry in enumerate(self.tables.runs))
+        object.__setattr__(self, "blocks", tuple(made))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.tables.name or Path(self.where).stem
+
+    @property
+    def measure(self) -> Measure:
+        """How its runs are measured; what is searched for is measured too."""
+        measure, sought = self.tables.measure, self.search.metric if self.search else ""
+        if sought not in metrics() or sought in measure.metrics:
+            return measure
+        return measure.model_copy(update={"metrics": [*measure.metrics, sought]})
+
+    @property
+    def search(self) -> Search | None:
+        """What it searches for, if it does."""
+        return self.tables.search
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of every setting, unless its block says others."""
+        return _seeds(self.tables.seeds)
+
+    @property
+    def count(self) -> int:
+        """How many runs it has; none is made to say so."""
+        if self.search:
+            return self.search.trials * max((block.count for block in self.blocks), default=0)
+        return sum(block.count for block in self.blocks)
+
+    def _block(self, number: int, entry: Mapping[str, Any]) -> Block:
+        tables, own = self.tables, dict(entry)
+        seeds = _seeds(own.pop("seeds", tables.seeds))
+        every = {key: value for key, value in tables.every.items() if key not in own.get("zip", {})}
+        if "method" not in {**every, **own}:
+            raise Problem(f"{self.where}: [[runs]] {number + 1} names no method")
+        places: dict[str, Any] = {"data": tables.data, "size": tables.size, "seed": seeds}
+        places = {key: value for key, value in places.items() if value is not None}
+        whole = {"method": "", "threads": 1} | every | places | own
+        try:
+            block = Block.of(whole, seed=tables.draw_seed + number)
+        except Problem as problem:
+            raise Problem(f"{self.where}: [[runs]] {number + 1}: {problem}") from None
+        return block if tables.search is None else replace(block, draws=1 if block.ranges else 0)
+
+    def cells(self) -> list[Cell]:
+        """Every run, in the order of the file; seeds vary fastest."""
+        found = [cell for block in self.blocks for cell in block.cells()]
+        names: dict[str, Cell] = {}
+        for cell in found:
+            if names.setdefault(cell.name, cell) is not cell:
+                raise Problem(f"{self.where} asks for one run twice: {cell.name.rpartition('-')[0]}")
+        return found
+
+    def scaled(self, steps: int | None = None, seeds: int | None = None) -> Study:
+        """The same with another length of its runs, or number of seeds; runs longer than others stay so in proportion."""
+        for flag, number in (("steps", steps), ("seeds", seeds)):
+            if number is not None and number < 1:
+                raise Problem(f"--{flag} {number}: must be at least 1")
+        every, runs = dict(self.tables.every), [dict(entry) for entry in self.tables.runs]
+        if steps is not None:
+            usual = every.get("steps", Fit().steps)
+            if not isinstance(usual, int):
+                raise Problem("--steps scales a study whose [every] says one number of steps")
+            for table in (every, *runs):
+                table.pop("epochs", None)
+                said = table.get("steps", usual)
+                few = [max(1, round(n * steps / usual)) for n in (said if isinstance(said, list) else [said])]
+                if table is every or "steps" in table:
+                    table["steps"] = few if isinstance(said, list) else few[0]
+        if seeds is not None:
+            runs = [{key: value for key, value in entry.items() if key != "seeds"} for entry in runs]
+        update = {"runs": runs, "every": every} | ({} if seeds is None else {"seeds": seeds})
+        return Study(self.tables.model_copy(update=update), self.where)
+
+    def searching(self, **said: Any) -> Study:
+        """The same as a search, or with another goal."""
+        kept = self.search.model_dump() if self.search else {}
+        search = tables_.read(Search, kept | {key: value for key, value in said.items() if value is not None}, "search")
+        return Study(self.tables.model_copy(update={"search": search}), self.where)
+
+    def write(self, folder: Path) -> None:
+        """Keeps it in its folder."""
+        write_json(folder / FILE, {"format": 1, "name": self.name} | self.tables.model_dump(exclude={"name"}))
+
+    @classmethod
+    def read(cls, source: str | Path) -> Study:
+        """The study of a .toml file, of the folder of a study, or a preset by its name."""
+        path = Path(source)
+        if (path / FILE).exists():
+            entry = json.loads((path / FILE).read_text())
+            return cls.of({key: value for key, value in entry.items() if key != "format"}, str(path / FILE))
+        if path.is_dir():
+            raise Problem(f"{path} is not the folder of a study: it has no {FILE}")
+        if path.is_file():
+            return cls._parsed(path.read_text(encoding="utf-8"), str(path))
+        if str(source) in presets():
+            text = (files("elboroom.studies") / "presets" / f"{source}.toml").read_text(encoding="utf-8")
+            return cls._parsed(text, str(source))
+        if path.suffix == ".toml" or len(path.parts) > 1:
+            raise Problem(f"there is no study {path}")
+        raise unknown("study", str(source), presets())
+
+    @classmethod
+    def _parsed(cls, text: str, where: str) -> Study:
+        try:
+            return cls.of(tomllib.loads(text), where)
+        except tomllib.TOMLDecodeError as error:
+            raise Problem(f"{where} is no TOML: {error}") from None
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any], where: str = "study") -> Study:
+        """The study of plain tables, as they stand in a file."""
+        return cls(tables_.read(Tables, tables, where), where)
+
+
+def presets() -> dict[str, str]:
+    """The studies that come along, with the comment that each begins with."""
+    found = (entry for entry in (files("elboroom.studies") / "presets").iterdir() if entry.name.endswith(".toml"))
+    texts = {entry.name.removesuffix(".toml"): entry.read_text(encoding="utf-8") for entry in found}
+    return {name: text.splitlines()[0].removeprefix("# ") for name, text in sorted(texts.items())}
+
+
+def axes(cells: list[Cell]) -> dict[str, tuple[str, ...]]:
+    """By method, the options that tell its settings apart: those that vary, or else those of its own that were said."""
+    found: dict[str, tuple[str, ...]] = {}
+    for method in dict.fromkeys(cell.method for cell in cells):
+        said = [cell.options for cell in cells if cell.method == method]
+        names = list(dict.fromkeys(name for options in said for name in options))
+        varied = [name for name in names if len({shown(options.get(name)) for options in said}) > 1]
+        own = {option.name for option in card(method).options}
+        found[method] = tuple(varied or [name for name in names if name in own])
+    return found
+
+
+def _seeds(said: Any) -> list[int]:
+    seeds = list(range(said)) if isinstance(said, int) else said
+    whole = isinstance(seeds, list) and all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in seeds)
+    if not whole:
+        raise Problem(f"seeds is a number of seeds or a list of them, not {said!r}")
+    return list(seeds)
+
+
+def settings(study: Study) -> Iterator[Cell]:
+    """One cell of each setting to be tried before the first run: all of them, or every value of every axis."""
+    for block in study.blocks:
+        if block.count // max(1, len(block.axes[-1])) <= WHOLE:
+            yield from {cell.setting: cell for cell in block.cells()}.values()
+            continue
+        drawn, first = block.drawn()[0], [axis[:1] for axis in block.axes]
+        for place, axis in enumerate(block.axes):
+            for choice in axis if "seed" not in axis[0] else ():
+                yield from replace(block, axes=(*first[:place], (choice,), *first[place + 1 :])).cells(drawn)

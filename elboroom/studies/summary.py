@@ -1,0 +1,128 @@
+"""Summaries of a table: median, quartiles, best and n of each setting, never of two estimators in one column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from elboroom.core.problem import Problem, unknown
+from elboroom.studies.table import Row
+
+# What a setting says of the run or of the data, not of how the number was made.
+RESULTS = {"data", "J", "of", "active", "live", "runs", "factors"}
+LOWER = {"distortion", "squared_error", "bits_per_dim", "perplexity", "perplexity_posthoc"}
+NEITHER = {"rate", "rate_per_dim", "aggregate_rate", "active_units", "active-units", "mutual_information"}
+PARTS = ("median", "q25", "q75", "best", "n")
+
+
+def made_by(row: Row) -> tuple[str, str]:
+    """How a number was made: its estimator, and the settings that it depends on."""
+    settings = json.loads(row["settings"] or "{}")
+    return row["estimator"] or "", json.dumps({k: v for k, v in settings.items() if k not in RESULTS}, sort_keys=True)
+
+
+def unmixed(rows: Iterable[Row], estimator: str | None = None) -> list[Row]:
+    """The rows that have a value, of the estimator asked for; refuses a metric that two estimators have made."""
+    kept = [row for row in rows if row["value"] is not None]
+    if estimator is not None:
+        known = {str(row["estimator"]) for row in kept}
+        if estimator not in known:
+            raise unknown("estimator", estimator, known)
+        kept = [row for row in kept if row["estimator"] == estimator]
+    makers: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for row in kept:
+        makers.setdefault((row["data"], row["metric"]), {})[made_by(row)] = None
+    for (_, metric), found in makers.items():
+        if len(found) > 1:
+            raise Problem(
+                f"{metric} was measured in {len(found)} ways, which do not compare: {_apart(list(found))}; "
+                "choose one, as in --estimator NAME, or measure all runs alike"
+            )
+    return kept
+
+
+def _apart(ways: Sequence[tuple[str, str]]) -> str:
+    """What tells ways of measuring apart: the estimators, or else the settings that differ."""
+    if len({name for name, _ in ways}) > 1:
+        return " and ".join(dict.fromkeys(name for name, _ in ways))
+    settings = [json.loads(text) for _, text in ways]
+    differ = [key for key in {k: 0 for s in settings for k in s} if len({str(s.get(key)) for s in settings}) > 1]
+    return " and ".join(", ".join(f"{key} {s.get(key)}" for key in differ) for s in settings)
+
+
+def best_of(metric: str) -> Callable[[Sequence[float]], float] | None:
+    """max or min, as the metric goes; None where neither is better."""
+    return None if metric in NEITHER else min if metric in LOWER else max
+
+
+def summary(
+    rows: Iterable[Row], by: Sequence[str] = ("data", "method", "setting"), estimator: str | None = None
+) -> list[Row]:
+    """Median, quartiles, best and n of every metric in every group."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    kept = unmixed(rows, estimator)
+    for key in by:
+        if kept and key not in kept[0]:
+            raise unknown("column", key, kept[0])
+    for row in kept:
+        groups.setdefault((*(row[key] for key in by), row["metric"]), []).append(row)
+    found = []
+    for (*place, metric), group in groups.items():
+        values = [float(row["value"]) for row in group]
+        q25, median, q75 = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+        pick = best_of(metric)
+        head = dict(zip(by, place, strict=True)) | {"metric": metric, "estimator": group[0]["estimator"]}
+        head |= {"median": median, "q25": q25, "q75": q75, "best": None if pick is None else pick(values)}
+        found.append(head | {"n": len(values), "unit": group[0]["unit"]})
+    return found
+
+
+def digits(value: Any) -> str:
+    """A number of a table: three decimals below ten, else four digits."""
+    if not isinstance(value, float | int) or isinstance(value, bool):
+        return "" if value is None else str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"
+
+
+def markdown(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Rows as a table in Markdown."""
+    lines = [list(columns), ["---"] * len(columns), *([digits(row.get(key)) for key in columns] for row in rows)]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def latex(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Rows as a tabular in LaTeX, for booktabs."""
+    numbers = {key for key in columns if any(isinstance(row.get(key), float | int) for row in rows)}
+    lines = [" & ".join(map(_tex, columns)), *(" & ".join(_tex(digits(row.get(k))) for k in columns) for row in rows)]
+    body = "".join(f"{line} \\\\\n" for line in lines[1:])
+    kinds = "".join("r" if key in numbers else "l" for key in columns)
+    return (
+        f"\\begin{{tabular}}{{{kinds}}}\n\\toprule\n{lines[0]} \\\\\n\\midrule\n{body}\\bottomrule\n\\end{{tabular}}\n"
+    )
+
+
+def _tex(text: str) -> str:
+    escapes = {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "_": r"\_",
+        "#": r"\#",
+        "$": r"\$",
+        "{": r"\{",
+        "}": r"\}",
+    }
+    return "".join(escapes.get(letter, letter) for letter in text)
+
+
+def wide(found: Sequence[Row], metrics: Sequence[str], by: Sequence[str] = ("method", "setting")) -> list[Row]:
+    """One row a group, one column a metric: `median [q25, q75]`."""
+    rows: dict[tuple[Any, ...], Row] = {}
+    for one in found:
+        if one["metric"] in metrics:
+            row = rows.setdefault(tuple(one[key] for key in by), {key: one[key] for key in by} | {"n": one["n"]})
+            row[one["metric"]] = f"{digits(one['median'])} [{digits(one['q25'])}, {digits(one['q75'])}]"
+    return list(rows.values())

@@ -1,0 +1,83 @@
+"""The tables of a study file: what every run has, which runs there are, how they are measured, what is searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from elboroom.core.problem import Problem, nearest
+from elboroom.evaluate.disentanglement.registry import find  # names are known once the folder is imported
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class Measure(_Strict):
+    """What every run is measured by. ELBO and its parts, IW-K, active units and mutual information always are."""
+
+    metrics: list[str] = Field(default_factory=list)  # names of elbo eval --metrics
+    mode: str = "dlib"  # where a metric has it, else its first
+    representation: Literal["mean", "sampled"] = "mean"
+    smaller: bool = False  # whether a protocol may take fewer rows than it asks for
+    samples: int = Field(100, ge=1)  # K of the importance-weighted bound
+    most: int = Field(10_000, ge=2)  # examples of the split
+    labels: list[int] = Field(default_factory=list)  # sizes of the label-efficiency curve
+    predictor: Literal["boosting", "logistic"] = "boosting"
+    flips: bool = False  # drift and overlap under flipped pixels
+    codes: int = Field(10_000, ge=0)  # examples whose codes are kept for UDR; 0 keeps none
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        for name in names:
+            try:
+                find(name)
+            except Problem as problem:
+                raise ValueError(str(problem)) from None
+        return names
+
+
+class Search(_Strict):
+    """What a search looks for: the settings in which a measured quantity, its median over the seeds, is best."""
+
+    metric: str
+    goal: Literal["max", "min"] = "max"
+    trials: int = Field(20, ge=1)
+    seed: int = Field(0, ge=0)  # of the sampler
+
+
+class Tables(_Strict):
+    """The tables of a study file."""
+
+    name: str = ""
+    data: str | list[str] = "dsprites"
+    size: int | list[int] | None = None
+    seeds: int | list[int] = 1
+    draw_seed: int = Field(0, ge=0)
+    every: dict[str, Any] = Field(default_factory=dict)  # options of every run
+    runs: list[dict[str, Any]]
+    measure: Measure = Field(default_factory=Measure)
+    search: Search | None = None
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def read(model: type[T], given: Mapping[str, Any], where: str) -> T:
+    """The tables as a validated model, or one sentence that says what is wrong."""
+    try:
+        return model(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [str(part) for part in first["loc"]]
+        if first["type"] == "extra_forbidden":
+            inside: dict[str, type[BaseModel]] = {"measure": Measure, "search": Search}
+            fields = inside.get(place[0], model) if len(place) > 1 else model
+            raise Problem(f"{where} has no '{place[-1]}'{nearest(place[-1], fields.model_fields)}") from None
+        if first["type"] == "missing":
+            raise Problem(f"{where} needs {'[[runs]]' if place == ['runs'] else '.'.join(place)}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise Problem(f"{where}: {'.'.join(place)} {first['input']!r}: {message[0].lower()}{message[1:]}") from None
