@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core.method import Method, adam
+from elboroom.core.sequel import Sequel
 from elboroom.data.dataset import DataSet
 from elboroom.methods.registry import cards
 from elboroom.run import Run, train
@@ -41,6 +42,7 @@ FIT: dict[str, Any] = {
 AT_WORK: dict[str, dict[str, Any]] = {
     "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
     "mdr-vae": {"rate": 200.0},
+    "ae-pretrained-free-bits": {"pretraining": 0.25, "target": 0.01},  # so that it is in its second stage half-way
     "free-bits": {"target": 0.01},  # kl starts above it, so that a prior given labels is taught
     "lagging-vae": {"at_most": 1, "look": 0.125, "start": 1000.0, "warmup": 1.0},  # so dear a rate that I(x; z) falls
 }
@@ -91,13 +93,16 @@ def updates(state: dict[str, Tensor]) -> dict[str, set[float]]:
     """How many updates each optimiser has made, by its own count for every parameter."""
     counts: dict[str, set[float]] = {}
     for key, value in state.items():
-        if re.fullmatch(r"optimiser/.*/step", key):
-            counts.setdefault(key.split("/")[1], set()).add(float(value))
+        if found := re.fullmatch(r"((?:first|then)\.)?optimiser/(\w+)/.*/step", key):
+            counts.setdefault((found[1] or "") + found[2], set()).add(float(value))
     return counts
 
 
-def turns(method: Method, steps: int) -> dict[str, set[float]]:
+def turns(method: Method | Sequel, steps: int) -> dict[str, set[float]]:
     """How many updates each group should have made: one for every turn of every player that moves it."""
+    if isinstance(method, Sequel):
+        parts = (("first.", turns(method.first, method.until)), ("then.", turns(method.then, steps - method.until)))
+        return {name + group: count for name, found in parts for group, count in found.items()}
     counted = dict.fromkeys(method.groups, 0)
     for player in method.players:
         for name in player.moves:

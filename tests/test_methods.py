@@ -65,7 +65,8 @@ def test_every_optimiser_makes_one_update_a_turn(bench: Bench, name: str) -> Non
     assert found == turns(bench.fresh(name), WHOLE)
     dual = ("implicit-vae", "implicit-vae-mi", "apo-vae", "apo-vae-vamp")
     more = {("aae", "encoder"): 2} | {(m, g): 5 for m in dual for g in ("critic", "pseudo")}
-    for group, counts in found.items():
+    once = {group: counts for group, counts in found.items() if "." not in group}  # stages share the steps
+    for group, counts in once.items():
         assert counts == {float(WHOLE * more.get((name, group), 1))}, group
 
 
@@ -103,9 +104,10 @@ def test_controllers_are_updated_once_a_step_with_what_is_logged(bench: Bench, n
     method = bench.fresh(name)
     loop = bench.loop(method)
     for step in range(3):
-        copies = [[deepcopy(weight) for weight, _ in player.objective.parts] for player in method.players]
+        players = method.at(step).players
+        copies = [[deepcopy(weight) for weight, _ in player.objective.parts] for player in players]
         logged = loop.step(step)
-        for player, before in zip(method.players, copies, strict=True):
+        for player, before in zip(players, copies, strict=True):
             for copy, (weight, term) in zip(before, player.objective.parts, strict=True):
                 copy.update(step, torch.as_tensor(logged[term.name]))
                 same(copy.state_dict(), weight.state_dict())
@@ -126,7 +128,7 @@ def test_given_a_label_no_parameter_stands_still(bench: Bench, name: str) -> Non
     before = {key: value.clone() for key, value in method.state_dict().items()}
     held = bench.data.hold_out(bench.data.holdout)
     loop = Loop(method, Batches(held, "train", 8, 0, ("label",), torch.device("cpu")), 0)
-    for step in range(3):
+    for step in range(4):
         loop.step(step)
     assert not [key for key, p in method.named_parameters() if p.requires_grad and torch.equal(p, before[key])]
 
@@ -236,7 +238,7 @@ def test_a_run_that_forgot_would_end_elsewhere(bench: Bench, name: str, forgotte
     kept = {
         key: value
         for key, value in half(bench, name).items()
-        if forgotten == "buffers" or not key.startswith("optimiser/")
+        if forgotten == "buffers" or "optimiser/" not in key
     }
     method.restore(kept | (start if forgotten == "buffers" else {}))
     loop = bench.loop(method)
@@ -244,7 +246,7 @@ def test_a_run_that_forgot_would_end_elsewhere(bench: Bench, name: str, forgotte
         loop.step(step)
     end = newest(bench.whole(name).folder).state
     arrived = dict(method.named_parameters()) | method.model.state_dict(prefix="model.")
-    assert any(not torch.equal(value, end[key]) for key, value in arrived.items())
+    assert any(not torch.equal(value, end[key]) for key, value in arrived.items() if key in end)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -143,7 +143,7 @@ def test_models_have_the_published_number_of_parameters(net: str, total: int) ->
 @pytest.mark.parametrize("name", METHODS)
 def test_a_player_moves_its_own_groups_alone(bench: Bench, name: str) -> None:
     """Fault 2: whatever a loss reads, its step leaves the groups of other players as they were, gradients too."""
-    method = bench.fresh(name)
+    method = bench.fresh(name).at(0)
     loop, shared = bench.loop(method), None
     for number, player in enumerate(method.players):
         before = {group: [p.detach().clone() for p in owned] for group, owned in method.owned.items()}
@@ -159,7 +159,7 @@ def test_a_player_moves_its_own_groups_alone(bench: Bench, name: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_the_loss_of_a_critic_has_no_path_into_the_model(bench: Bench, name: str) -> None:
     """Fault 2: neither encoder, decoder nor prior is in the graph of what a critic descends."""
-    method = bench.fresh(name)
+    method = bench.fresh(name).at(0)
     loop, shared = bench.loop(method), None
     for number, player in enumerate(method.players):
         draw = loop.draw(method, player, 0, number, 0, shared)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elboroom.core.draw import LatentModel
-from elboroom.core.method import MakeOptimiser, Method, Watch
+from elboroom.core.method import Group, MakeOptimiser, Method, Player, Watch
 
 STAGES = ("first", "then")
 
@@ -25,7 +25,7 @@ class Sequel(nn.Module):
     def __init__(self, first: Method, then: Method, until: int, carry: Sequence[str] = ("posterior",)) -> None:
         super().__init__()
         self.first, self.then, self.until, self.carry = first, then, until, tuple(carry)
-        self.register_buffer("stage", torch.tensor(0))
+        self.register_buffer("stage", torch.tensor(False))
         shapes = [{k: v.shape for k, v in method.model.state_dict().items()} for method in (first, then)]
         if shapes[0] != shapes[1]:
             raise ValueError("the two stages of a Sequel have models of one architecture")
@@ -33,20 +33,35 @@ class Sequel(nn.Module):
     @property
     def current(self) -> Method:
         """The stage that it is in."""
-        return self.then if int(self.stage) else self.first
+        return self.then if self.stage else self.first
 
     def at(self, step: int) -> Method:
         """The stage in charge of a step; entering the second carries over what it takes from the first."""
-        if step >= self.until and not int(self.stage):
+        if step >= self.until and not self.stage:
             for part in self.carry:
                 getattr(self.then.model, part).load_state_dict(getattr(self.first.model, part).state_dict())
-            self.stage.fill_(1)
+            self.stage.fill_(True)
         return self.current
 
     @property
     def model(self) -> LatentModel:
         """The model of the stage that it is in."""
         return self.current.model
+
+    @property
+    def players(self) -> list[Player]:
+        """Those of the stage that it is in."""
+        return self.current.players
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """Those of the stage that it is in."""
+        return self.current.groups
+
+    @property
+    def owned(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters of each group."""
+        return self.current.owned
 
     @property
     def watches(self) -> list[Watch]:

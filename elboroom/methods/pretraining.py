@@ -36,6 +36,8 @@ def ae_pretrained_free_bits(
     until = parts.span(pretraining)
     own = replace(parts, encoder=deepcopy(parts.encoder), decoder=deepcopy(parts.decoder))
     weight = After(until, Linear(0, 1, parts.span(warmup)))
-    first = descend(own.vae(), nll() + 0.0 * kl())
+    free = own.vae()
+    free.prior.requires_grad_(False)  # nothing would teach it
+    first = descend(free, nll() + 0.0 * kl())
     then = descend(parts.vae(), nll() + weight * free_bits(kl(), target) + 0.0 * kl())
-    return Sequel(first, then, until, carry=("posterior", "prior"))
+    return Sequel(first, then, until, carry=("posterior",))

@@ -104,7 +104,7 @@ class _LogSoftmax(Function):
         h, weight, bias, tokens, log_sum, *kept = ctx.saved_tensors
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():  # of views, since h may itself depend on the weights, which is not ours to follow
-            h, weight, bias = (None if t is None else t.view_as(t) for t in (h, weight, bias))
+            h, weight, bias = h.view_as(h), weight.view_as(weight), None if bias is None else bias.view_as(bias)
             given = [t for t, needed in zip((h, weight, bias), needs, strict=False) if needed]
             found = iter(torch.autograd.grad(_plain(h, weight, bias, tokens), given, grad, create_graph=True))
             return *(next(found) if needed else None for needed in needs[:3]), None

@@ -29,7 +29,7 @@ from elboroom.run import load, train
 from elboroom.terms.evidence import kl, log_weights, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.training import session
-from elboroom.training.batches import reseed
+from elboroom.training.batches import Batches, reseed
 from elboroom.training.session import Own
 from elboroom.training.spec import specify
 from elboroom.weights.schedules import Linear
@@ -210,6 +210,26 @@ def test_kernels_without_a_second_derivative_are_avoided() -> None:
     px = BernoulliLikelihood(Attends(J, D), 1)
     model = refined(LatentModel(GaussianPosterior(Net(D, 2 * J)), StandardNormal(J), px), steps=2)
     assert all(torch.isfinite(g).all() for g in gradient(model))
+
+
+@pytest.mark.parametrize(
+    ("net", "batches"), [("lstm", "mixed"), ("lstm", "constant"), ("gru", "mixed"), ("transformer", "mixed")]
+)
+def test_through_a_decoder_of_sentences(sentences: DataSet, net: str, batches: Any) -> None:
+    """Kernels with a gradient of their own are differentiated again, where codes depend on the weights already."""
+    found = []
+    for through in ("exact", "difference"):
+        options = {"latent": J, "embed": 6, "hidden": 6, "dropout": 0.0, "net": net, "inner_steps": 4, "inner_lr": 0.1}
+        spec = specify("sa-vae", sentences, "array", None, {**options, "through": through})
+        method = session.build(spec, Own(sentences))
+        model = method.model.double().train()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(10)  # as far from linear as a trained one
+        batch = Batches(sentences, "train", 8, 0, (), torch.device("cpu"), batches)(0)
+        found.append(gradient(model, batch))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
 
 
 # -- methods -------------------------------------------------------------------------------------------------------
