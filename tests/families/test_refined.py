@@ -23,7 +23,7 @@ from elboroom.evaluate.codes import code_table
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
 from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.families.point import PointPosterior
-from elboroom.families.refined import Origin, Refined, Through
+from elboroom.families.refined import Origin, Refined, Through, twice_differentiable
 from elboroom.methods.registry import card
 from elboroom.run import load, train
 from elboroom.terms.evidence import kl, log_weights, nll
@@ -212,24 +212,40 @@ def test_kernels_without_a_second_derivative_are_avoided() -> None:
     assert all(torch.isfinite(g).all() for g in gradient(model))
 
 
-@pytest.mark.parametrize(
-    ("net", "batches"), [("lstm", "mixed"), ("lstm", "constant"), ("gru", "mixed"), ("transformer", "mixed")]
-)
-def test_through_a_decoder_of_sentences(sentences: DataSet, net: str, batches: Any) -> None:
-    """Kernels with a gradient of their own are differentiated again, where codes depend on the weights already."""
-    found = []
-    for through in ("exact", "difference"):
-        options = {"latent": J, "embed": 6, "hidden": 6, "dropout": 0.0, "net": net, "inner_steps": 4, "inner_lr": 0.1}
-        spec = specify("sa-vae", sentences, "array", None, {**options, "through": through})
-        method = session.build(spec, Own(sentences))
-        model = method.model.double().train()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(10)  # as far from linear as a trained one
-        batch = Batches(sentences, "train", 8, 0, (), torch.device("cpu"), batches)(0)
-        found.append(gradient(model, batch))
-    for a, b in zip(*found, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+def of_sentences(sentences: DataSet, net: str, order: Any, **options: Any) -> tuple[LatentModel, Batch]:
+    """A model of sentences in double precision, as far from linear as a trained one, and a batch."""
+    small = {"latent": J, "embed": 6, "hidden": 6, "dropout": 0.0, "net": net, "inner_steps": 4, "inner_lr": 0.1}
+    model = session.build(specify("sa-vae", sentences, "array", None, small | options), Own(sentences)).model.double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(10)
+    return model.train(), Batches(sentences, "train", 8, 0, (), torch.device("cpu"), order)(0)
+
+
+NETS = [("lstm", "mixed"), ("lstm", "constant"), ("gru", "mixed"), ("transformer", "mixed")]
+
+
+@pytest.mark.parametrize(("net", "order"), NETS)
+def test_through_a_decoder_of_sentences(sentences: DataSet, net: str, order: Any) -> None:
+    found = [gradient(*of_sentences(sentences, net, order, through=through)) for through in ("exact", "difference")]
+    exact, difference = (torch.cat([g.flatten() for g in grads]) for grads in found)
+    assert (exact - difference).norm() < 1e-5 * exact.norm()
+
+
+@pytest.mark.parametrize(("net", "order"), NETS)
+def test_a_gradient_that_can_be_differentiated_again_is_the_same_gradient(
+    sentences: DataSet, net: str, order: Any
+) -> None:
+    """Also where codes depend on the weights of the decoder, as they do after a step: each path is counted once."""
+    model, batch = of_sentences(sentences, net, order)
+    weights = [p for p in model.likelihood.parameters() if p.requires_grad]
+    made = torch.stack([p.mean() for p in weights]).sum() * torch.randn(1, 8, J).double()
+    with twice_differentiable(model.likelihood, True):
+        total = model.likelihood(made, batch).log_prob(batch.x).sum()
+    once = torch.autograd.grad(total, weights, retain_graph=True)
+    again = torch.autograd.grad(total, weights, create_graph=True)
+    for a, b in zip(once, again, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 # -- methods -------------------------------------------------------------------------------------------------------
