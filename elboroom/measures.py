@@ -13,6 +13,7 @@ from elboroom.evaluate.disentanglement.udr import udr
 from elboroom.evaluate.downstream import Predictor
 from elboroom.evaluate.downstream import downstream as predicted
 from elboroom.evaluate.text import measure
+from elboroom.evaluate.text import probe as probed
 from elboroom.run import Run
 from elboroom.training.checkpoint import write_json
 
@@ -75,5 +76,23 @@ def text(run: Run, samples: int = 10_000, most: int = 10_000, seed: int = 0) -> 
     content = run.measured | {
         key: replace(number, settings=number.settings | said).to_json() for key, number in found.items()
     }
+    write_json(run.folder / "metrics.json", content)
+    return content
+
+
+def probe(run: Run, seed: int = 0) -> dict[str, Any]:
+    """How well the first label is told from the codes by a linear probe, for 100 to 10,000 labels; added to metrics.json."""
+    if not run.data.about.labels:
+        raise Problem(f"a probe tells labels, and {run.spec.about.name} has none")
+    name = run.rows()[0]
+    if name == "train":
+        raise Problem(
+            f"a probe is tested on other rows than it learns from, and {run.spec.about.name} has no test split"
+        )
+    learn, test = (run.split(split, 20_000) for split in ("train", name))
+    codes, others = learn.codes[0].numpy(), test.codes[0].numpy()
+    labels = run.data.labels[:, 0]
+    found = probed(codes, labels[learn.rows], others, labels[test.rows], seed=seed)
+    content = run.measured | {key: number.to_json() for key, number in found.items()}
     write_json(run.folder / "metrics.json", content)
     return content

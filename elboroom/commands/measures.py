@@ -44,8 +44,9 @@ def evaluate(
         str,
         typer.Option(
             "--metrics",
-            help="likelihood, or all, or names of metrics with commas; all leaves out downstream, the prediction of every "
-            "factor with 10 to 10,000 labels, which takes minutes; udr takes several runs",
+            help="likelihood, or all, or names of metrics with commas; text is of the sentences that a model makes, probe of "
+            "its first label from few examples; all leaves out downstream, the prediction of every factor with 10 to 10,000 "
+            "labels, which takes minutes; udr takes several runs",
         ),
     ] = "likelihood",
     mode: Annotated[
@@ -73,11 +74,16 @@ def evaluate(
     for folder in folders:
         run = load(folder)
         content = run.evaluate(split, samples, most) if "likelihood" in names or "all" in names else run.measured
-        chosen: Any = "all" if "all" in names else [name for name in names if name not in ("likelihood", "downstream")]
+        beside = {"likelihood", "downstream", "text", "probe"}
+        chosen: Any = "all" if "all" in names else [name for name in names if name not in beside]
         if chosen:
             content = measures.disentanglement(run, chosen, mode, representation, seed, interval)
         if "downstream" in names:
             content = measures.downstream(run, mode, representation, seed)
+        if "text" in names or ("all" in names and run.tokeniser is not None):
+            content = measures.text(run, seed=seed)
+        if "probe" in names:
+            content = measures.probe(run, seed)
         everything[str(folder)] = content
         if not json:
             _table(content)

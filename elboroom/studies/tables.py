@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from elboroom.core.problem import Problem, nearest
 from elboroom.evaluate.disentanglement.registry import find  # names are known once the folder is imported
@@ -19,7 +19,7 @@ class Measure(_Strict):
     """What every run is measured by. ELBO and its parts, IW-K, active units and mutual information always are."""
 
     metrics: list[str] = Field(default_factory=list)  # names of elbo eval --metrics
-    mode: str = "dlib"  # where a metric has it, else its first
+    mode: str | dict[str, str] = "dlib"  # of all metrics that have it, the others in their first; or by metric
     representation: Literal["mean", "sampled"] = "mean"
     smaller: bool = False  # whether a protocol may take fewer rows than it asks for
     samples: int = Field(100, ge=1)  # K of the importance-weighted bound
@@ -29,15 +29,18 @@ class Measure(_Strict):
     flips: bool = False  # drift and overlap under flipped pixels
     codes: int = Field(10_000, ge=0)  # examples whose codes are kept for UDR; 0 keeps none
 
-    @field_validator("metrics")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        for name in names:
-            try:
-                find(name)
-            except Problem as problem:
-                raise ValueError(str(problem)) from None
-        return names
+    @model_validator(mode="after")
+    def _known(self) -> Measure:
+        try:
+            known = {name: find(name) for name in self.metrics}
+            for name, mode in self.mode.items() if isinstance(self.mode, dict) else ():
+                find(name).mode(mode)
+        except Problem as problem:
+            raise ValueError(str(problem)) from None
+        modes = {mode for entry in known.values() for mode in entry.modes}
+        if isinstance(self.mode, str) and self.mode not in {"dlib", *modes}:
+            raise ValueError(f"no metric of this study has the mode '{self.mode}'{nearest(self.mode, modes)}")
+        return self
 
 
 class Search(_Strict):
@@ -80,4 +83,6 @@ def read(model: type[T], given: Mapping[str, Any], where: str) -> T:
         if first["type"] == "missing":
             raise Problem(f"{where} needs {'[[runs]]' if place == ['runs'] else '.'.join(place)}") from None
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "value_error":  # of our own, which says all there is to say
+            raise Problem(f"{where}: {message}") from None
         raise Problem(f"{where}: {'.'.join(place)} {first['input']!r}: {message[0].lower()}{message[1:]}") from None

@@ -121,7 +121,8 @@ def _scored(table: CodeTable, name: str, measure: Measure) -> Score:
     try:
         return evaluate(table, name, measure.mode, representation=measure.representation)[name]
     except Problem as problem:
-        return Score(None, name, measure.mode, reason=str(problem))
+        mode = measure.mode if isinstance(measure.mode, str) else measure.mode.get(name, "dlib")
+        return Score(None, name, mode, reason=str(problem))
 
 
 def _curve(table: CodeTable, measure: Measure) -> dict[str, Score]:

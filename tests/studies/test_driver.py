@@ -81,6 +81,14 @@ def test_another_protocol_measures_all_again(tables: dict[str, Any], finished: P
         assert json.loads(path.read_text())["log_likelihood"]["estimator"] == "iw-3"
 
 
+def test_modes_are_said_for_all_metrics_or_by_metric(tables: dict[str, Any], finished: Path) -> None:
+    measure = {**tables["measure"], "mode": {"mig": "modern"}}
+    run_study(more(tables, measure=measure), finished, Here(), quiet=True)
+    for path in finished.glob("runs/*/metrics.json"):
+        metrics = json.loads(path.read_text())
+        assert (metrics["mig"]["mode"], metrics["gaussian-tc"]["mode"]) == ("modern", "dlib")
+
+
 class Cut(Exception):
     """The plug is pulled."""
 

@@ -91,6 +91,8 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "unknown table": (RUN + "[mesure]\nsamples = 3", "", "has no 'mesure'; did you mean 'measure'?"),
     "unknown word of measure": (RUN + "[measure]\nsample = 3", "", "has no 'sample'; did you mean 'samples'?"),
     "unknown metric": (RUN + "[measure]\nmetrics = ['mgi']", "", "did you mean 'mig'?"),
+    "unknown mode": (RUN + "[measure]\nmetrics = ['mig']\nmode = 'modren'", "", "did you mean 'modern'?"),
+    "mode of another metric": (RUN + "[measure]\nmetrics = ['mig']\nmode = { mig = 'hist' }", "", "mode of mig 'hist'"),
     "bad number of measure": (RUN + "[measure]\nsamples = 0", "", "measure.samples 0"),
     "no TOML": ("[[runs", "", "is no TOML"),
     "no such data": (RUN, "", "nowhere.npz"),
