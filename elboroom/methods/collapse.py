@@ -31,7 +31,7 @@ def _against_normal(parts: Parts, what: str) -> LatentModel:
     return model
 
 
-@method("free-bits", "nll + w(t) max(target, kl)", paper="Kingma et al. 2016, Eq. 16; Li et al. 2019, Eq. 3")
+@method("free-bits", "nll + w(t) max(target, kl)", paper="Kingma et al. 2016; Li et al. 2019")
 def free_bits(
     parts: Parts,
     target: NonNegative = by_data(5.0, tokens=8.0),
@@ -59,7 +59,7 @@ def free_bits(
     return descend(parts.vae(), objective if form == "hinge" else objective + 0.0 * floored("hinge"))
 
 
-@method("bn-vae", "nll + w(t) kl, mean = gamma (mu - m) / s + b over the batch", paper="Zhu et al. 2020, Eq. 8")
+@method("bn-vae", "nll + w(t) kl, mean = gamma (mu - m) / s + b over the batch", paper="Zhu et al. 2020")
 def bn_vae(
     parts: Parts, gamma: Positive = 0.6, eps: Positive = EPS, warmup: Span = by_data(0.0, tokens=0.25)
 ) -> Method:
@@ -94,7 +94,7 @@ def bn_vae_tau(parts: Parts, tau: Share = 0.5, warmup: Span = by_data(0.0, token
     return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
 
 
-@method("delta-vae", "nll + w(t) kl, kl = delta + relu(m) / 2 in each dimension", paper="Razavi et al. 2019, Sec. 2.1")
+@method("delta-vae", "nll + w(t) kl, kl = delta + relu(m) / 2 in each dimension", paper="Razavi et al. 2019")
 def delta_vae(
     parts: Parts, delta: Positive = 0.1, sign: Sign = "positive", warmup: Span = by_data(0.0, tokens=0.25)
 ) -> Method:
@@ -114,7 +114,7 @@ def delta_vae(
 @method(
     "delta-vae-ar1",
     "nll + w(t) kl, p(z_t|z_t-1) = N(alpha z_t-1, 1 - alpha^2), q(z|x) independent",
-    paper="Razavi et al. 2019, Sec. 2.2",
+    paper="Razavi et al. 2019",
 )
 def delta_vae_ar1(
     parts: Parts, alpha: Share = 0.5, channels: Count = 1, warmup: Span = by_data(0.0, tokens=0.25)

@@ -75,9 +75,7 @@ def svi(
     return descend(LatentModel(q, prior, px), nll() + weight * kl())
 
 
-@method(
-    "vae-svi", "nll + w(t) kl: the decoder at the refined q, the encoder at its own", paper="Kim et al. 2018, Sec. 4"
-)
+@method("vae-svi", "nll + w(t) kl: the decoder at the refined q, the encoder at its own", paper="Kim et al. 2018")
 def vae_svi(
     parts: Parts,
     inner_steps: Count = 10,
@@ -106,7 +104,7 @@ def vae_svi(
 @method(
     "vae-svi-kl",
     "nll + w(t) kl at the refined q for the decoder, KL(q_0 || q_K) for the encoder",
-    paper="Kim et al. 2018, Sec. 4; Krishnan et al. 2018",
+    paper="Kim et al. 2018; Krishnan et al. 2018",
 )
 def vae_svi_kl(
     parts: Parts,

@@ -15,7 +15,7 @@ from elboroom.terms.evidence import nll
 from elboroom.terms.transport import log_variance, mmd, own_spread
 
 
-@method("wae-d", "nll + lam mmd, z = f(x)", paper="Tolstikhin et al. 2018; Bahuleyan et al. 2019, Sec. 2.2")
+@method("wae-d", "nll + lam mmd, z = f(x)", paper="Tolstikhin et al. 2018; Bahuleyan et al. 2019")
 def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant: Positive = 2.0) -> Method:
     """The Wasserstein autoencoder with a deterministic encoder and -log p(x|z) as its cost.
 
@@ -27,7 +27,7 @@ def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant
     return descend(parts.vae("point"), nll() + lam * mmd("imq", unbiased=True, constant=constant))
 
 
-@method("wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019, Eq. 7")
+@method("wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019")
 def wae_s(
     parts: Parts,
     lam: NonNegative = by_data(10.0, tokens=100.0),
@@ -48,7 +48,7 @@ def wae_s(
 @method(
     "laae",
     "nll - lam log D(z) + penalty sum_j |log sigma_j^2|",
-    paper="Shen et al. 2020, Sec. 5; Rubenstein et al. 2018",
+    paper="Shen et al. 2020; Rubenstein et al. 2018",
 )
 def laae(
     parts: Parts,
