@@ -235,11 +235,7 @@ def test_a_run_that_forgot_would_end_elsewhere(bench: Bench, name: str, forgotte
     if forgotten == "buffers" and not start:
         assert all(type(w).update is Weight.update for w in method.modules() if isinstance(w, Weight))
         return
-    kept = {
-        key: value
-        for key, value in half(bench, name).items()
-        if forgotten == "buffers" or "optimiser/" not in key
-    }
+    kept = {key: value for key, value in half(bench, name).items() if forgotten == "buffers" or "optimiser/" not in key}
     method.restore(kept | (start if forgotten == "buffers" else {}))
     loop = bench.loop(method)
     for step in range(HALF, WHOLE):

@@ -41,9 +41,9 @@ def page(kept: Path) -> str:
     runs, steps = len(scores.runs), json.loads(rows[0]["options"])["steps"]
     return f"""# A study: four methods, two strengths, three seeds
 
-`elbo study run docs/results/study.toml`: {runs} runs on dSprites of {steps:,} steps of batch 64, burgess nets, 10 dimensions, Adam 5e-4,
-one thread each; {hours:.1f} hours of a worker with all measuring. Every number below is a median with its quartiles,
-`median [q25, q75]`; estimators and settings are in the table ([study/table.parquet](study/table.parquet)).
+`elbo study run docs/results/study.toml`: {runs} runs on dSprites of {steps:,} steps of batch 64, burgess nets,
+10 dimensions, Adam 5e-4, one thread each; {hours:.1f} hours of a worker with all measuring. Every number below is a median with
+its quartiles, `median [q25, q75]`; estimators and settings are in the table ([study/table.parquet](study/table.parquet)).
 
 {evidence}
 

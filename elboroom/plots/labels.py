@@ -32,7 +32,7 @@ def label_efficiency(run: Run) -> Figure:
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("labels")
     ax.set_ylabel(f"mean accuracy over factors, {found[sizes[0]]['mode']}")
-    ax.legend(loc="upper left")
+    ax.legend(loc="center left")
     return figure
 
 

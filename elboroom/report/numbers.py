@@ -41,7 +41,7 @@ SCORES = {  # those on [0, 1], in the order in which they are shown; others foll
     "infoe": "InfoE, explicitness",
     "sparsity": "Hoyer sparsity",
     **{f"downstream-{n}": f"Factors predicted from {n:,} labels" for n in (10, 100, 1_000, 10_000)},
-    **{f"efficiency-{n}": f"The same, as a share of that from 10,000 ({n:,})" for n in (10, 100, 1_000)},
+    **{f"efficiency-{n}": f"Label efficiency, {n:,} of 10,000" for n in (10, 100, 1_000)},
 }
 OTHERS = {  # in nats, or counted
     "index-code-mi": "Index-code mutual information",
@@ -149,27 +149,30 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     """The scores of the codes, each with its interval where that was measured."""
     rows = []
     for name, entry in scores(metrics).items():
-        value, spread, parts = entry["value"], entry.get("interval"), entry.get("parts", {})
+        value, spread, parts, kind = entry["value"], entry.get("interval"), entry.get("parts", {}), name.split(" ")[0]
         said = [f"{key} {_plain(entry['settings'][key])}" for key in TOLD if key in entry.get("settings", {})]
         said += [f"{key} {parts[key]:.3f}" for key in ("completeness", "informativeness") if parts.get(key) is not None]
         said += [f"at most {parts['ceiling']:.3f}"] if isinstance(parts.get("ceiling"), float) else []
-        how = f"{spread['how']}, n = {spread['n']:,}" if spread else ""
-        how += f", mean {_three(spread['mean'])}" if spread and "mean" in spread else ""
-        interval = (
-            f"{_three(spread['low'])} to {_three(spread['high'])}<br><span class='muted'>{escape(how)}</span>"
-            if spread
-            else ""
-        )
         rows.append(
-            f"<tr><th scope='row'>{escape((SCORES | OTHERS).get(name, name.replace('-', ' ')))}</th>"
+            f"<tr><th scope='row'>{escape((SCORES | OTHERS).get(kind, kind.replace('-', ' ')))}</th>"
             f"<td class='value'>{'—' if value is None else _three(value)}</td>"
-            f"<td>{_meter(value, spread) if name in SCORES and value is not None else ''}</td><td>{interval}</td>"
+            f"<td>{_meter(value, spread) if kind in SCORES and value is not None else ''}</td>"
+            f"<td class='errors'>{_interval(spread, parts.get('standard_error'))}</td>"
             f"<td><code>{escape(entry['mode'])}</code></td>"
             f"<td class='muted'>{escape(entry.get('reason') or ', '.join(said))}</td></tr>"
         )
     names = ("", "value", "0 to 1", "interval", "mode", "settings")
     head = "".join(f"<th scope='col'>{text}</th>" for text in names)
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+
+
+def _interval(spread: Mapping[str, Any] | None, error: float | None) -> str:
+    """An interval with the rule that made it; or the standard error, where that came for nothing."""
+    if spread is None:
+        return "" if error is None else f"± {error:.2g} standard error"
+    how = f"{escape(spread['how'])}, n = {spread['n']:,}"
+    how += f"<br>mean {_three(spread['mean'])}" if "mean" in spread else ""
+    return f"{_three(spread['low'])} to {_three(spread['high'])}<br><span class='muted'>{how}</span>"
 
 
 def _meter(value: float, spread: Mapping[str, Any] | None) -> str:
@@ -190,4 +193,6 @@ def _three(value: float) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return " and ".join(map(_plain, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -22,6 +22,7 @@ from elboroom.studies.table import Row
 Drawn = tuple[Figure, list[Row]]
 Chart = Callable[[Scores], Drawn]
 ORDER = (0, 6, 3, 1, 7, 2, 4, 8, 5, 9)  # of the palette: neighbours are far apart
+MANY = 400  # runs above which points are drawn as pixels, also in an SVG
 MOST = 6  # metrics at most in a figure of many panels
 
 
@@ -89,7 +90,9 @@ def violins(scores: Scores) -> Drawn:
             if len(values) > 1 and np.ptp(values) > 0:
                 body = ax.violinplot(values, [at], widths=0.8, showextrema=False)["bodies"][0]  # type: ignore[index]
                 body.set(facecolor=colours[method], alpha=0.28, linewidth=0)
-            ax.scatter(at + rng.uniform(-0.1, 0.1, len(values)), values, s=5, color=colours[method], linewidths=0)
+            jitter = rng.uniform(-0.1, 0.1, len(values))
+            is_many = len(scores.runs) > MANY
+            ax.scatter(at + jitter, values, s=5, color=colours[method], linewidths=0, rasterized=is_many)
             if len(values):
                 ax.plot([at - 0.22, at + 0.22], [np.median(values)] * 2, color=INK, linewidth=1.3)
         ax.set_title(title(name))
@@ -131,7 +134,7 @@ def _along(ax: Axes, pairs: Sequence[tuple[float, Floats]], colour: str) -> None
     """Values by strength: points, and medians joined by a line with a band between the quartiles."""
     known = [(x, values) for x, values in pairs if len(values)]
     for x, values in known:
-        ax.scatter([x] * len(values), values, s=6, color=colour, alpha=0.6, linewidths=0)
+        ax.scatter([x] * len(values), values, s=6, color=colour, alpha=0.6, linewidths=0, rasterized=len(values) > 30)
     if known:
         at = [x for x, _ in known]
         low, middle, high = np.array([np.quantile(v, (0.25, 0.5, 0.75)) for _, v in known]).T
@@ -167,9 +170,8 @@ def scatter(ax: Axes, scores: Scores, x: str, y: str) -> None:
         order = {setting: i for i, (setting, _) in enumerate(scores.settings(method))}
         mine = [i for i, run in enumerate(scores.runs) if run["method"] == method]
         sizes = [10 + 30 * order[scores.runs[i]["setting"]] / max(1, len(order) - 1) for i in mine]
-        ax.scatter(
-            scores.columns[x][mine], scores.columns[y][mine], s=sizes, color=colours[method], alpha=0.75, linewidths=0
-        )  # fmt: skip
+        look: dict[str, Any] = {"alpha": 0.75, "linewidths": 0, "rasterized": len(scores.runs) > MANY}
+        ax.scatter(scores.columns[x][mine], scores.columns[y][mine], s=sizes, color=colours[method], **look)
 
 
 @chart

@@ -19,7 +19,7 @@ from elboroom.plots.pictures import Pixels
 from elboroom.plots.robustness import flips, shift
 from elboroom.plots.style import MUTED, small_multiples, styled
 from elboroom.run import Run, load
-from elboroom.studies.charts import Drawn
+from elboroom.studies.charts import MANY, Drawn
 from elboroom.studies.scores import Floats, Scores
 from elboroom.studies.table import Row
 from elboroom.training.recorder import read_log
@@ -76,7 +76,7 @@ def _training(scores: Scores, curves: dict[str, dict[str, Curve]]) -> Figure:
             if run["method"] == method and title in curves[run["run"]]:
                 steps, values = curves[run["run"]][title]
                 shade = RAMP[round(order.index(run["setting"]) * (len(RAMP) - 1) / max(1, len(order) - 1))]
-                ax.plot(steps, values, color=shade, linewidth=0.8, alpha=0.8)
+                ax.plot(steps, values, color=shade, linewidth=0.8, alpha=0.8, rasterized=len(scores.runs) > MANY)
                 late += values[len(values) // 10 :].tolist()
         if late:
             pad = 0.08 * (max(late) - min(late)) or 1.0

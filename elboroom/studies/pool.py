@@ -59,6 +59,7 @@ class Worker:
                 text=True,
             )
         self.cell: Cell | None = None
+        self.is_ready = False
         threading.Thread(target=self._listen, args=(told,), daemon=True).start()
 
     def _listen(self, told: SimpleQueue[tuple[Worker, Told | None]]) -> None:
@@ -128,11 +129,14 @@ class Pool:
             worker, told = self.told.get()
             cell = worker.cell
             if told is None:
+                self._check(worker, log)
                 worker.end(0)
                 self.workers.remove(worker)
                 lost = None if cell is None else self._lost(cell, root, worker.process.returncode)
                 if cell is not None and lost is not None:
                     yield cell, lost
+            elif told["state"] == "ready":
+                worker.is_ready = True
             elif cell is not None:
                 worker.cell = None if told["state"] in ENDS else cell
                 yield cell, told
@@ -147,6 +151,13 @@ class Pool:
         worker = Worker(self.threads, log, self.told)
         self.workers.append(worker)
         return worker
+
+    @staticmethod
+    def _check(worker: Worker, log: Path) -> None:
+        """A worker that cannot even start is no fault of its run."""
+        if not worker.is_ready and worker.process.returncode > 0:
+            said = log.read_text(errors="replace").strip().splitlines()
+            raise Problem(f"workers do not start: {said[-1] if said else f'exit code {worker.process.returncode}'}")
 
     def _lost(self, cell: Cell, root: Path, code: int) -> Told | None:
         """What a dead worker means for its run: it is taken up again, unless workers keep dying at the same place."""

@@ -101,7 +101,7 @@ class Scores:
         found = {run["setting"]: run["strength"] for run in self.runs if run["method"] == method}
         return sorted(found.items(), key=lambda pair: (pair[1] is None, pair[1] or 0.0))
 
-    def correlation(self, rows: Sequence[str], columns: Sequence[str], permutations: int = 2000) -> Ranks:
+    def correlation(self, rows: Sequence[str], columns: Sequence[str], permutations: int = 1000) -> Ranks:
         """Spearman's rank correlation of two sets of metrics over the runs."""
         left, right = ({name: self.columns[name] for name in names} for names in (rows, columns))
         return rank_agreement(left, right, permutations=permutations)

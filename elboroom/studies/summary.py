@@ -81,10 +81,12 @@ def summary(
 
 
 def digits(value: Any) -> str:
-    """A number of a table: three decimals below ten, else four digits."""
+    """A number of a table: whole ones as they are, three decimals below ten, two below a thousand."""
     if not isinstance(value, float | int) or isinstance(value, bool):
         return "" if value is None else str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"
+    if float(value).is_integer() or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
 
 
 def markdown(rows: Sequence[Row], columns: Sequence[str]) -> str:

@@ -127,10 +127,14 @@ def write_tables(folder: Path) -> None:
     for name, rows in ((RESULTS, results(folder)), (TIMINGS, timings(folder))):
         write(folder / f"{name}.csv", as_csv(rows, list(COLUMNS[name])).encode())
         part = folder / f".{name}.parquet"
-        with _connected() as database:
-            database.execute(f"COPY ({_reads(folder, name)}) TO '{_quoted(part)}' (FORMAT parquet)")
-        write(folder / f"{name}.parquet", part.read_bytes())
-        part.unlink()
+        try:
+            with _connected() as database:
+                database.execute(f"COPY ({_reads(folder, name)}) TO '{_quoted(part)}' (FORMAT parquet)")
+            write(folder / f"{name}.parquet", part.read_bytes())
+        except duckdb.Error as error:
+            raise Problem(f"cannot write {folder / name}.parquet: {' '.join(str(error).split())}") from None
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:

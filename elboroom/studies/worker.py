@@ -44,6 +44,7 @@ def main() -> None:
 
         def close(self) -> None: ...
 
+    say({"state": "ready"})
     while True:
         job = jobs.get()
         told = attempt(Cell.from_json(job["cell"]), Path(job["root"]), Measure(**job["measure"]), Steps)

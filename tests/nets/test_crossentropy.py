@@ -91,6 +91,16 @@ def test_first_and_second_derivatives_by_finite_differences(bias: bool) -> None:
     assert torch.autograd.gradgradcheck(run, (h, *head.parameters()))
 
 
+def test_features_that_depend_on_the_weights_themselves() -> None:
+    """Tied weights: a gradient that is to be differentiated again counts each way to them once, as any other does."""
+    head, h, tokens = made(True, 1.0)
+    value = head.log_prob(torch.tanh(h @ head.weight.T) @ head.weight, tokens).sum()
+    wanted = (h, *head.parameters())
+    once = torch.autograd.grad(value, wanted, retain_graph=True)
+    for a, b in zip(torch.autograd.grad(value, wanted, create_graph=True), once, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_only_what_needs_a_gradient_gets_one() -> None:
     head, h, tokens = made(True, 1.0)
     head.requires_grad_(False)

@@ -148,6 +148,17 @@ def test_a_gradient_can_be_taken_twice(shape: str) -> None:
         assert a.equal(b)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_inputs_that_depend_on_the_weights_themselves(shape: str) -> None:
+    """The layer twice over: a gradient that is to be differentiated again counts each way to the weights once."""
+    cell, sizes, (x, h, c), _, _ = layer(torch.float64, hidden=4, shape=shape)
+    value = lstm.run(cell, lstm.run(cell, x, sizes, (h, c)), sizes, (h, c)).square().sum()
+    wanted = (x, h, c, *cell.parameters())
+    once = torch.autograd.grad(value, wanted, retain_graph=True)
+    for a, b in zip(torch.autograd.grad(value, wanted, create_graph=True), once, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 # encoders
 
 

@@ -186,6 +186,16 @@ def test_a_run_that_kills_its_workers_is_given_up(
     assert lost["error"] == "its worker died 3 times at the start (signal 9, perhaps for want of memory)"
 
 
+def test_workers_that_cannot_start_are_no_fault_of_the_runs(
+    tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "safetensors.py").write_text("raise ImportError('no such wheel')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(Problem, match="workers do not start: ImportError: no such wheel"):
+        run_study(Study.of(tables), tmp_path / "out", Pool(1), quiet=True)
+    assert not [line for line in lines(tmp_path / "out") if line["state"] == "failed"]
+
+
 def test_cores_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Pool().width == cores()
     monkeypatch.setattr("elboroom.studies.pool.cores", lambda: 8)

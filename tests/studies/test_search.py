@@ -114,6 +114,11 @@ def test_a_failed_run_fails_its_trial_alone(sought: Study, tmp_path: Path) -> No
     states = [trial.state.name for trial in kept(tmp_path / "out").trials]
     assert counts["failed"] == 3 * states.count("FAIL") > 0
     assert states.count("COMPLETE") + states.count("FAIL") == 8
+    assert run_study(few, tmp_path / "out", Made(), retry=True, quiet=True) == {"done": 24, "failed": 0}
+    again = [trial.params for trial in kept(tmp_path / "out").trials if trial.state.name == "COMPLETE"]
+    assert sorted(json.dumps(p) for p in again) == sorted(
+        json.dumps(t.params) for t in kept(tmp_path / "out").trials[:8]
+    )
 
 
 def test_what_is_searched_for_is_measured(tables: dict[str, Any], tmp_path: Path) -> None:

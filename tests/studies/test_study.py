@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,14 @@ def test_every_setting_of_the_presets_can_be_built() -> None:
         study = Study.read(name).scaled(seeds=1)
         small = study.tables.model_copy(update={"data": "dsprites"})
         validate(Study(small, name))
+
+
+def test_the_example_of_the_docs_is_a_study() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    found = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    study = Study.of(tomllib.loads(found.group(1)))
+    assert study.count == len(study.cells()) == 60 + 20 + 200 + 1
 
 
 def test_a_study_is_scaled_in_proportion() -> None:

@@ -163,14 +163,14 @@ def test_every_metric_names_its_estimator_in_settings_that_compare(tables: dict[
 def test_tables_in_markdown_and_latex(whole: Path, elbo: Elbo) -> None:
     rows = [{"method": "a_b & c|d", "n": 3, "x": 0.12345}, {"method": "e", "n": 12000, "x": 123.456}]
     assert markdown(rows, ["method", "n", "x"]).splitlines() == [
-        "| method | n | x |", "| --- | --- | --- |", r"| a_b & c\|d | 3 | 0.123 |", "| e | 12,000 | 123.5 |",
+        "| method | n | x |", "| --- | --- | --- |", r"| a_b & c\|d | 3 | 0.123 |", "| e | 12,000 | 123.46 |",
     ]  # fmt: skip
     text = latex(rows, ["method", "n", "x"])
     assert r"\begin{tabular}{lrr}" in text
     assert r"a\_b \& c|d & 3 & 0.123 \\" in text
-    assert (digits(None), digits(2.0), digits("x")) == ("", "2.000", "x")
+    assert [digits(x) for x in (None, 2.0, "x", -0.5, 15.4, 12345.6)] == ["", "2", "x", "-0.500", "15.40", "12,346"]
     one = wide(summarise([row(v) for v in (1.0, 2.0, 3.0)]), ["mig"], ("method",))
-    assert one == [{"method": "m", "n": 3, "mig": "2.000 [1.500, 2.500]"}]
+    assert one == [{"method": "m", "n": 3, "mig": "2 [1.500, 2.500]"}]
     for style, word in (("markdown", "| beta-vae |"), ("latex", "toprule"), ("csv", "beta-vae,"), ("text", "beta-vae")):
         code, out, _ = elbo("study", "table", whole, "--format", style, "--metric", "elbo,mig")
         assert code == 0

@@ -181,6 +181,8 @@ def _split(source: Source, seed: int, mode: Mode, samples: int, components: int)
 def _part(name: str, part: str, source: Source, seed: int, mode: Mode, samples: int, components: int) -> Score:
     found = _split(source, seed, mode, samples, components)
     parts = asdict(found) | {"standard_error": found.errors[part]}
+    if part != "mi":
+        del parts["ceiling"]  # which is of the information alone
     settings = {"n": len(source), "samples": samples, "components": found.components, "prior": "N(0, I)"}
     return Score(getattr(found, part), name, mode, parts, settings)
 
