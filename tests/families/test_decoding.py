@@ -103,6 +103,34 @@ def test_a_wide_beam_finds_the_best_sentence(name: str) -> None:
         assert row[row != PAD].tolist() == best[best != PAD].tolist()
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+@pytest.mark.parametrize("width", [2, 3])
+def test_a_beam_word_by_word(name: str, width: int) -> None:
+    """The search as one would write it down, every beginning read anew; sentences are long, so that beams cross."""
+    net = sentences.decoder(name, V, LATENT, embed=16, hidden=8, trunk="b").eval()
+    for parameter in net.parameters():
+        nn.init.normal_(parameter, std=0.8)
+    net.head.bias.data[END] = -3.0
+    z, lengths = torch.randn(12, LATENT), []
+    found = px(net, z.unsqueeze(0)).decode(Beam(width), 8)[0]
+    for code, row in zip(z, found, strict=True):
+        beams = [(0.0, [START])]
+        for _ in range(8):
+            if beams[0][1][-1] == END:
+                break
+            longer = [beam for beam in beams if beam[1][-1] == END]
+            for score, words in [beam for beam in beams if beam[1][-1] != END]:
+                with torch.no_grad():
+                    h = net.hidden(code.unsqueeze(0), torch.tensor([words]))[0, -1]
+                    log_p = net.head(h).log_softmax(0).tolist()
+                longer += [(score + log_p[word], [*words, word]) for word in range(V) if word not in (PAD, START)]
+            beams = sorted(longer, reverse=True)[:width]
+        best = next((beam for beam in beams if beam[1][-1] == END), beams[0])[1]
+        assert row[row != PAD].tolist() == best
+        lengths.append(len(best))
+    assert max(lengths) > 5
+
+
 def test_a_wider_beam_sees_what_greed_does_not() -> None:
     """The best first word leads to a poor sentence: 0.5 * 0.4 < 0.3 * 1."""
     p = torch.full((V, V), 1e-9)

@@ -183,15 +183,17 @@ def test_the_encoder_is_the_last_state_through_its_head() -> None:
     torch.testing.assert_close(net(X)[1:2], F.linear(h[0], net.head.weight))
 
 
-def test_both_directions_are_those_of_pytorch() -> None:
-    net = encoder("bilstm")
-    both = nn.LSTM(4, 5, bidirectional=True)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_both_directions_are_those_of_pytorch(layers: int) -> None:
+    net = encoder("bilstm", layers=layers)
+    both = nn.LSTM(4, 5, layers, bidirectional=True)
     assert net.back is not None
-    for suffix, half in (("", net.forth[0]), ("_reverse", net.back[0])):
-        for name, weight in half.cell.named_parameters():  # type: ignore[union-attr]
-            getattr(both, f"{name}{suffix}").data.copy_(weight)
+    for number in range(layers):
+        for suffix, half in (("", net.forth[number]), ("_reverse", net.back[number])):
+            for name, weight in half.cell.named_parameters():  # type: ignore[union-attr]
+                getattr(both, f"{name[:-1]}{number}{suffix}").data.copy_(weight)
     for row, n in enumerate(LENGTHS.tolist()):
-        h = both(net.embedding(X[row, :n]).unsqueeze(1))[1][0]
+        h = both(net.embedding(X[row, :n]).unsqueeze(1))[1][0][-2:]
         torch.testing.assert_close(net(X)[row], F.linear(h.flatten(), net.head.weight))
 
 

@@ -113,8 +113,13 @@ def test_a_run_goes_on_from_its_checkpoint(step: int, whole: Path, tables: dict[
     bar = type("At", (CutAt,), {"step": step})
     with pytest.raises(Cut):
         perform(cell, tmp_path, measure, bar)
-    told = attempt(cell, tmp_path, measure)
-    assert (told["state"], told["from"], told["to"]) == ("done", (step - 1) // 4 * 4, 12)
+    seen: list[int] = []
+    told = attempt(
+        cell, tmp_path, measure, type("Seen", (CutAt,), {"__call__": lambda self, step, line: seen.append(step)})
+    )
+    start = (step - 1) // 4 * 4
+    assert (told["state"], told["from"], told["to"]) == ("done", start, 12)
+    assert seen == list(range(start + 1, 13)), "and takes no step before it again"
     folder = tmp_path / "runs" / cell.name
     for file in ("metrics.json", "log.jsonl"):
         assert (folder / file).read_bytes() == (whole / "runs" / cell.name / file).read_bytes()
