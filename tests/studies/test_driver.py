@@ -41,6 +41,17 @@ def test_nothing_finished_is_done_again(tables: dict[str, Any], finished: Path) 
     assert len(lines(finished, "done")) == len(set(lines(finished, "done"))) == 8
 
 
+def test_every_run_is_what_its_cell_says(whole: Path, tables: dict[str, Any]) -> None:
+    cells = Study.of(tables).cells()
+    for cell in cells:
+        spec = json.loads((whole / "runs" / cell.name / "spec.json").read_text())
+        assert (spec["method"], spec["data"]["source"], spec["fit"]["seed"]) == (cell.method, cell.data, cell.seed)
+        said = spec["options"] | spec["model"] | spec["fit"]
+        assert {name: said[name] for name in cell.options} == cell.options
+    values = {(whole / "runs" / cell.name / "metrics.json").read_bytes() for cell in cells}
+    assert len(values) == len(cells)
+
+
 def test_a_study_may_grow_but_not_change(tables: dict[str, Any], finished: Path) -> None:
     engine = Here()
     assert run_study(more(tables, seeds=3), finished, engine, quiet=True)["done"] == 12

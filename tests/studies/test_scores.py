@@ -54,6 +54,16 @@ def test_variance_is_split_between_method_setting_and_seed() -> None:
     assert made(lambda *_: 1.0).variance("mig") is None
 
 
+def test_a_setting_belongs_to_its_method() -> None:
+    """Settings of two methods that go by the same name: only method and setting together explain the score."""
+    rows = [
+        {"run": f"{m}{s}{seed}", "method": m, "setting": s, "seed": seed, "strength": 1.0, "data": "d", "unit": "",
+         "settings": "{}", "estimator": "dlib", "metric": "mig", "value": float((m == "a") != (s == "beta 1"))}
+        for m in "ab" for s in ("beta 1", "beta 2") for seed in range(2)
+    ]  # fmt: skip
+    assert Scores.of(rows, "d").variance("mig") == (pytest.approx(0), pytest.approx(1))
+
+
 def test_ranks_agree_as_they_are_made_to() -> None:
     scores = made(by_seed)
     found = scores.correlation(["elbo", "udr"], ["mig"])

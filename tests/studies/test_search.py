@@ -102,6 +102,21 @@ def test_lists_and_blocks_are_choices_and_a_choice_made_twice_is_run_once(
     assert study.best_value == 1.0
 
 
+def test_what_is_under_way_for_one_trial_is_not_begun_for_another(tables: dict[str, Any], tmp_path: Path) -> None:
+    class Three(Made):
+        """Takes three cells before it does the first."""
+
+        def run(self, cells: Iterator[Cell], root: Path, measure: Measure) -> Iterator[tuple[Cell, Told]]:
+            while batch := [cell for _, cell in zip(range(3), cells, strict=False)]:
+                yield from super().run(iter(batch), root, measure)
+
+    search = {"metric": "distortion", "goal": "min", "trials": 12}
+    runs, engine = [{"method": "beta-vae", "beta": [1, 9, 50]}], Three()
+    run_study(Study.of({**tables, "runs": runs, "seeds": 1, "search": search}), tmp_path / "out", engine, quiet=True)
+    assert len(engine.did) == len(set(engine.did)) <= 3
+    assert [trial.state.name for trial in kept(tmp_path / "out").trials] == ["COMPLETE"] * 12
+
+
 def test_a_failed_run_fails_its_trial_alone(sought: Study, tmp_path: Path) -> None:
     class Failing(Made):
         def run(self, cells: Iterator[Cell], root: Path, measure: Measure) -> Iterator[tuple[Cell, Told]]:

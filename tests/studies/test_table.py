@@ -38,6 +38,7 @@ def test_every_number_of_every_run_is_a_row(whole: Path, tables: dict[str, Any])
         assert {(r["method"], r["seed"], r["strength"]) for r in mine.values()} == {
             (cell.method, cell.seed, float(cell.options.get("beta", cell.options.get("off", 0))))
         }
+        assert list(mine) == sorted(mine), "in an order that does not depend on what was measured when"
     assert {r["setting"] for r in found} == {"beta 1", "beta 8", "off 1, diag 10", "off 10, diag 100"}
     assert [r["run"] for r in found] == sorted(
         (r["run"] for r in found), key=[c.name for c in Study.of(tables).cells()].index
@@ -51,6 +52,21 @@ def test_udr_is_that_of_the_runs_of_one_setting(whole: Path, tables: dict[str, A
     assert len(found) == 8
     for cell, entry in zip(cells, expected.values(), strict=True):
         assert found[cell.name] == pytest.approx(entry["value"], rel=1e-6)
+
+
+def test_udr_compares_seeds_of_one_setting_only(finished: Path, tables: dict[str, Any]) -> None:
+    rng, cells = np.random.default_rng(0), Study.of(tables).cells()
+    alike = rng.normal(size=(50, 3)).astype(np.float32)
+    for cell in cells:
+        codes = alike if cell.options.get("beta") == 1 else rng.normal(size=(50, 3)).astype(np.float32)
+        np.savez(finished / "runs" / cell.name / "agreement.npz", codes=codes, rates=np.ones(3))
+    found = {r["run"]: r["value"] for r in results(finished) if r["metric"] == "udr"}
+    for cell in cells:
+        assert (
+            found[cell.name] == pytest.approx(0.9, abs=0.02)
+            if cell.options.get("beta") == 1
+            else found[cell.name] < 0.5
+        )
 
 
 def test_csv_and_parquet_hold_the_same_and_floats_survive(whole: Path) -> None:
