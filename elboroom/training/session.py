@@ -25,6 +25,7 @@ from elboroom.core.sequel import Trainable, model_state
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.methods.parts import Parts
+from elboroom.nets.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoint, Checkpoints, write_json
 from elboroom.training.loop import Autocast, Loop
@@ -79,6 +80,7 @@ def build(spec: Spec, own: Own, data: DataSet | None = None) -> Trainable:
     for article, name in (("an", "encoder"), ("a", "decoder")):
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
+    flush_denormals()
     reseed(spec.fit.seed)
     parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder)
     method = spec.card.build(parts, spec.options)

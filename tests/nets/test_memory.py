@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,17 @@ def test_steps_after_the_first_have_few_page_faults() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "LD_PRELOAD"))}
     run = subprocess.run([sys.executable, "-c", STEP], env=environment, capture_output=True, text=True, check=True)
     assert int(run.stdout) < 2000  # thousands otherwise
+
+
+TINY = """
+import torch, elboroom
+torch.set_num_threads(2)
+elboroom.train("vae", torch.rand(64, 1, 16, 16).numpy(), "{out}", steps=1, batch_size=8, threads=2)
+print(int((torch.full((1 << 22,), 1e-30) * 1e-10).count_nonzero()))
+"""
+
+
+def test_numbers_next_to_zero_are_zero_on_every_thread_once_a_method_is_built(tmp_path: Path) -> None:
+    script = TINY.format(out=tmp_path / "run")
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(run.stdout) == 0
