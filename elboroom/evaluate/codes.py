@@ -6,7 +6,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -125,7 +127,6 @@ def _kept(folder: Path, seal: dict[str, Any]) -> CodeTable | None:
     return CodeTable(files[0], files[1] if len(files) > 1 else None, np.zeros((len(files[0]), 0), np.int64), {})
 
 
-@torch.inference_mode()
 def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress | None, size: int) -> None:
     """Writes mu.npy, logvar.npy and the seal that vouches for them."""
     for name, module in run.model.posterior.named_modules():
@@ -134,23 +135,28 @@ def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress
                 f"'{name}' of the encoder is in training mode, so codes depend on the batch: call eval() first"
             )
     n, device = len(run.data), next(run.model.parameters()).device
+    parts = [np.arange(start, min(n, start + size)) for start in range(0, n, size)]
     files: dict[str, Any] = {}  # mapped arrays
+
+    @torch.inference_mode()
+    def encoded(rows: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
+        q = run.model.posterior(batch_of(run.data, rows, run.given, device))
+        # a diagonal Gaussian says its logvar; nothing else is mu + sigma eps
+        found = {"mu": q.mean} | ({"logvar": q.logvar} if hasattr(q, "logvar") else {})
+        return {name: tensor.float().flatten(1).cpu().numpy() for name, tensor in found.items()}  # (B, J)
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "codes.json").unlink(missing_ok=True)
-        for start in range(0, n, size):
-            rows = np.arange(start, min(n, start + size))
-            q = run.model.posterior(batch_of(run.data, rows, run.given, device))
-            # a diagonal Gaussian says its logvar; nothing else is mu + sigma eps
-            found = {"mu": q.mean} | ({"logvar": q.logvar} if hasattr(q, "logvar") else {})
-            for name, tensor in found.items():
-                values = tensor.float().flatten(1).cpu().numpy()  # (B, J)
-                if start == 0:
-                    shape = (n, values.shape[1])
-                    files[name] = np.lib.format.open_memmap(_part(folder, name), "w+", np.float32, shape)
-                files[name][rows] = values
-            if progress is not None:
-                progress(int(rows[-1]) + 1, n)
+        with side_by_side(device) as each:
+            for rows, found in zip(parts, each(encoded, parts), strict=True):
+                for name, values in found.items():
+                    if name not in files:
+                        shape = (n, values.shape[1])
+                        files[name] = np.lib.format.open_memmap(_part(folder, name), "w+", np.float32, shape)
+                    files[name][rows] = values
+                if progress is not None:
+                    progress(int(rows[-1]) + 1, n)
         for name, file in files.items():
             file.flush()
             os.replace(_part(folder, name), folder / f"{name}.npy")
@@ -160,6 +166,21 @@ def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress
     finally:
         for name in files:
             _part(folder, name).unlink(missing_ok=True)
+
+
+@contextmanager
+def side_by_side(device: torch.device) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A map over batches on a CPU's threads, each batch on one of them: layers wait for one another, batches do not."""
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
+        yield map
+        return
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
 
 
 def _part(folder: Path, name: str) -> Path:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elboroom.core.problem import Problem
+from elboroom.nets.background import around_objects
 from elboroom.nets.halving import Double, Halve, Rectify, Tile
 from elboroom.nets.mlp import beside, dense
 
@@ -67,13 +68,11 @@ class ConvEncoder(nn.Module):
     def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
         if tuple(x.shape[1:]) != self.shape:
             raise Problem(f"this encoder was made for images of shape {self.shape}, it was given {tuple(x.shape[1:])}")
-        features = in_parts(self._features, x)  # (B, 16 channels)
+        framed = self.frame.pad(x)
+        maps = around_objects(framed, self.maps)
+        features = (in_parts(self.maps, framed) if maps is None else maps).flatten(1)  # (B, 16 channels)
         outputs: Tensor = self.dense(beside(features, u, self.given))
         return outputs  # (B, outputs)
-
-    def _features(self, x: Tensor) -> Tensor:
-        features: Tensor = self.maps(self.frame.pad(x))
-        return features.flatten(1)
 
 
 class ConvDecoder(nn.Module):
