@@ -1,6 +1,7 @@
 """The page of results on dSprites.
 
-`python docs/results/dsprites.py train 0/2` trains and measures every second run of the plan (resuming what was cut off),
+`python docs/results/dsprites.py train` trains and measures what is left of the plan (two processes share it;
+what was cut off goes on where it was),
 `modes` and `downstream` add measures to the records that are there, `pictures` draws traversals of the best run, and
 `python docs/results/dsprites.py` writes dsprites.md from the records.
 """
@@ -79,10 +80,9 @@ def pictures() -> None:
 
 
 def main(words: list[str]) -> None:
-    """Trains a share of the plan, adds to its records, or writes the page."""
-    if words[:1] == ["train"]:
-        part, of = (int(number) for number in words[1].split("/"))
-        work(PLANS, measure, "dsprites", (part, of), **COMMON)
+    """Trains what is left of the plan, adds to its records, or writes the page."""
+    if words == ["train"]:
+        work(PLANS, measure, "dsprites", **COMMON)
     elif words == ["modes"]:
         again(PLANS, modes)
     elif words == ["downstream"]:

@@ -1,6 +1,7 @@
 """The page of results on Multi30k captions: every method for text, on one trunk.
 
-`python docs/results/multi30k.py train 0/2` trains and measures every second run of the plan (resuming what was cut off),
+`python docs/results/multi30k.py train` trains and measures what is left of the plan (two processes share it;
+what was cut off goes on where it was),
 `python docs/results/multi30k.py` writes multi30k.md from the records that are there.
 """
 
@@ -67,14 +68,30 @@ PLANS = [
     Plan("multi30k-dip-vae-ii", "dip-vae-ii"),
     Plan("multi30k-lagging-vae", "lagging-vae", {"at_most": 15, "window": 5}),
     Plan("multi30k-sa-vae", "sa-vae", {"inner_steps": 5, "epochs": 3}),
+    Plan("multi30k-vmf-vae-13", "vmf-vae", {"kappa": 13.0}),
+    Plan("multi30k-power-spherical-13", "vmf-vae", {"posterior": "power-spherical", "kappa": 13.0}),
+    Plan("multi30k-mog-vae", "mog-vae"),
+    Plan("multi30k-mog-vae-free-bits", "mog-vae", {"free_bits": 8.0}),
+    Plan("multi30k-vamp-vae", "vamp-vae"),
+    Plan("multi30k-vamp-vae-free-bits", "vamp-vae", {"free_bits": 8.0}),
+    Plan("multi30k-flow-prior", "flow-prior"),
+    Plan("multi30k-flow-prior-free-bits", "flow-prior", {"free_bits": 8.0}),
+    Plan("multi30k-vae-iaf", "vae-iaf"),
+    Plan("multi30k-vae-nsf", "vae", {"posterior": "nsf"}),
+    Plan("multi30k-implicit-vae", "implicit-vae"),
+    Plan("multi30k-implicit-vae-mlp", "implicit-vae", {"generator": "mlp"}),
+    Plan("multi30k-implicit-vae-mi", "implicit-vae-mi"),
+    Plan("multi30k-p-vae", "p-vae"),
+    Plan("multi30k-apo-vae", "apo-vae"),
+    Plan("multi30k-apo-vae-mlp", "apo-vae", {"generator": "mlp"}),
+    Plan("multi30k-apo-vae-vamp", "apo-vae-vamp"),
 ]
 
 
 def main(words: list[str]) -> None:
-    """Trains a share of the plan, or writes the page."""
-    if words[:1] == ["train"]:
-        part, of = (int(number) for number in words[1].split("/"))
-        work(PLANS, measure, "multi30k", (part, of), **COMMON)
+    """Trains what is left of the plan, or writes the page."""
+    if words == ["train"]:
+        work(PLANS, measure, "multi30k", **COMMON)
     else:
         from language_page import multi30k
 

@@ -1,6 +1,7 @@
 """The page of results on the Penn Treebank.
 
-`python docs/results/ptb.py train 0/2` trains and measures every second run of the plan (resuming what was cut off),
+`python docs/results/ptb.py train` trains and measures what is left of the plan (two processes share it;
+what was cut off goes on where it was),
 `python docs/results/ptb.py` writes ptb.md from the records that are there.
 """
 
@@ -35,14 +36,19 @@ PLANS = [
     Plan("ptb-free-bits", "free-bits", {"target": 8.0, "unit": "per_dim", "reduce": "sample"}),
     Plan("ptb-ae-pretrained-free-bits", "ae-pretrained-free-bits", {"target": 8.0, "patience": 12}),
     Plan("ptb-vae-cyclical", "vae-cyclical", {"patience": 12}),
+    Plan("ptb-vmf-vae-13", "vmf-vae", {"kappa": 13.0}),
+    Plan("ptb-vamp-vae", "vamp-vae", {"pseudo_inputs": 100}),
+    Plan("ptb-flow-prior", "flow-prior", {"samples": 2}),
+    Plan("ptb-flow-prior-free-bits", "flow-prior", {"samples": 2, "free_bits": 8.0}),
+    Plan("ptb-implicit-vae", "implicit-vae"),
+    Plan("ptb-apo-vae", "apo-vae"),
 ]
 
 
 def main(words: list[str]) -> None:
-    """Trains a share of the plan, or writes the page."""
-    if words[:1] == ["train"]:
-        part, of = (int(number) for number in words[1].split("/"))
-        work(PLANS, measure, "ptb", (part, of), **COMMON)
+    """Trains what is left of the plan, or writes the page."""
+    if words == ["train"]:
+        work(PLANS, measure, "ptb", **COMMON)
     else:
         from language_page import ptb
 

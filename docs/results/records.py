@@ -5,9 +5,11 @@ A record is spec.json, metrics.json and the log thinned to 200 lines; a page is 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,13 +79,27 @@ def records(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def work(plans: list[Plan], measure: Callable[[Run], None], data: str, share: tuple[int, int], **common: Any) -> None:
-    """Trains, measures and keeps every n-th plan that has no record yet."""
-    for plan in plans[share[0] :: share[1]]:
-        if not plan.finished():
-            run = train(plan, data, **common)
-            measure(run)
-            keep(run, plan.name)
+def work(plans: list[Plan], measure: Callable[[Run], None], data: str, **common: Any) -> None:
+    """Trains, measures and keeps every plan that has no record yet and that no other process is at."""
+    for plan in plans:
+        with claimed(plan) as mine:
+            if mine and not plan.finished():
+                run = train(plan, data, **common)
+                measure(run)
+                keep(run, plan.name)
+
+
+@contextmanager
+def claimed(plan: Plan) -> Iterator[bool]:
+    """Whether this process alone is at the plan; its claim ends with it, however it ends."""
+    plan.folder.parent.mkdir(parents=True, exist_ok=True)
+    with plan.folder.with_suffix(".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 def again(plans: list[Plan], measure: Callable[[Run], None]) -> None:

@@ -5,6 +5,7 @@ burgess         conv 32@4x4/2 x4, FC 256, 256                     FC 256, 256, 5
 locatello       conv 32@4x4/2 x2, 64@2x2/2 x2, FC 256             FC 256, 1024, deconv 64, 32, 32, C @4x4/2
 locatello-4x4   the same with 4x4 kernels throughout              the same
 mlp-300         FC 300, ReLU                                      FC 300, ReLU
+mlp-300-300     FC 300, 300, ReLU                                 FC 300, 300, ReLU
 mlp-1200        FC 1200, 1200, ReLU                               FC 1200, 1200, 1200, tanh
 
 The rows are for 64x64 pixels. Images of other sizes, up to 128x128, lie in the middle of the next square of 16, 32, 64
@@ -55,6 +56,7 @@ _NETS: dict[str, Conv | MLP] = {
     "locatello": Conv(_locatello, 2, (256,), (256,)),
     "locatello-4x4": Conv(_locatello, 0, (256,), (256,)),
     "mlp-300": MLP((300,), (300,), (nn.ReLU, nn.ReLU)),
+    "mlp-300-300": MLP((300, 300), (300, 300), (nn.ReLU, nn.ReLU)),
     "mlp-1200": MLP((1200, 1200), (1200, 1200, 1200), (nn.ReLU, nn.Tanh)),
 }
 NETS = tuple(_NETS)
