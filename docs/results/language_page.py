@@ -57,8 +57,8 @@ DUAL_PTB = """| model | NLL | PPL | KL | MI | AU |
 | implicit-vae-mi (Fang et al. 2019), not a bound | 87.2 | 53.44 | 12.51 | 12.2 | 32 |
 | apo-vae (Dai et al. 2021), not a bound | 87.2 | 53.32 | 8.4 | 4.8 | 32 |
 | apo-vae-vamp (Dai et al. 2021), not a bound | 87.0 | 53.02 | 8.9 | 4.5 | 32 |"""
-CRITICS = """What a critic says of a KL is at most that KL, so a dual -ELBO bounds nothing: beside it the exact one, where q(z|x) has
-a density, and NLL."""
+CRITICS = """What a critic says of a KL is at most that KL, so a dual -ELBO bounds nothing; beside it the exact one, where
+q(z|x) has a density, and NLL."""
 HOW = """NLL is -log p(x) by the importance-weighted bound with 100 draws of q(z|x), in nats per sentence over the whole test
 split, the error in brackets being that of the 100 draws (last digits); PPL is that bound by word, ends of sentences
 counted. R and KL are the two parts of the ELBO at weight one with one draw, whatever trained the model. MI is over the
