@@ -15,13 +15,14 @@ from torch.optim import Optimizer
 from elboroom.core import ranks
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.objective import Loss, Objective, Term
+from elboroom.core.optimiser import Adam
 
 MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 
 
 def adam(lr: float, betas: tuple[float, float] = (0.9, 0.999)) -> MakeOptimiser:
-    """Adam with the fused kernel."""
-    return lambda parameters: torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
+    """Adam for a group of parameters."""
+    return lambda parameters: Adam(parameters, lr, betas)
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,8 @@ class Method(nn.Module):
         for name, group in self.groups.items():
             self.optimisers[name] = (group.optimiser or optimiser)(self.owned[name])
             self.clips[name] = clip if group.clip is None else group.clip
+            for module in (m for top in group.all() for m in top.modules() if isinstance(m, nn.Embedding)):
+                module.sparse = isinstance(self.optimisers[name], Adam)
 
     def watch(self, watch: Watch) -> None:
         """One more watch, such as the run's own."""

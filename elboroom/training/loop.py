@@ -14,6 +14,7 @@ from elboroom.core import ranks
 from elboroom.core.draw import Draw
 from elboroom.core.method import Method, Player, cost
 from elboroom.core.objective import Loss
+from elboroom.core.optimiser import clip
 from elboroom.core.sequel import Trainable
 from elboroom.training.batches import Batches, reseed
 
@@ -71,24 +72,42 @@ def move(method: Method, player: Player, loss: Tensor) -> None:
     reduce(parameters)
     for name in player.moves:
         if method.clips[name]:
-            nn.utils.clip_grad_norm_(method.owned[name], method.clips[name])
+            clip(method.owned[name], method.clips[name])
         method.optimisers[name].step()
     for parameter in parameters:
         parameter.grad = None
 
 
 def reduce(parameters: list[nn.Parameter]) -> None:
-    """Averages gradients over ranks in one flat all-reduce."""
+    """Averages gradients over ranks in one flat all-reduce; of sparse ones the rows that any rank has."""
     if ranks.world() == 1:
         return
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    flat = torch.cat([g.flatten() for g in grads])
+    rows = [_counts(grad) for grad in grads if grad.is_sparse]
+    flat = torch.cat([grad.to_dense().flatten() for grad in grads] + rows)
     dist.all_reduce(flat)
     flat.div_(ranks.world())
-    for parameter, part in zip(parameters, torch.split(flat, [g.numel() for g in grads]), strict=True):
-        parameter.grad = laid_out_as(parameter, part.view_as(parameter))
+    sizes = [p.numel() for p in parameters] + [len(count) for count in rows]
+    parts = list(torch.split(flat, sizes))
+    counts = iter(parts[len(parameters) :])
+    for parameter, grad, part in zip(parameters, grads, parts, strict=False):
+        whole = part.view_as(parameter)
+        parameter.grad = _at(next(counts), whole) if grad.is_sparse else laid_out_as(parameter, whole)
+
+
+def _counts(grad: Tensor) -> Tensor:
+    """How many times a sparse gradient has each row."""
+    rows: Tensor = grad._indices()[0]
+    return torch.bincount(rows, minlength=len(grad)).to(grad.dtype)
+
+
+def _at(counts: Tensor, whole: Tensor) -> Tensor:
+    """The sparse gradient of the rows that are counted."""
+    (rows,) = counts.nonzero(as_tuple=True)
+    return torch.sparse_coo_tensor(rows.unsqueeze(0), whole[rows], whole.shape, is_coalesced=True)
 
 
 def laid_out_as(parameter: nn.Parameter, grad: Tensor) -> Tensor:
     """The gradient in the memory layout of its parameter: the fused optimiser walks both side by side."""
-    return grad if grad.stride() == parameter.stride() else torch.empty_like(parameter).copy_(grad)
+    same = grad.is_sparse or grad.stride() == parameter.stride()
+    return grad if same else torch.empty_like(parameter).copy_(grad)

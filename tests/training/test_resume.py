@@ -120,7 +120,18 @@ TAKEN_OUT = ("model.posterior.posterior.net.dense.4.bias", "model.posterior.norm
 @pytest.mark.parametrize("method", ["beta-tcvae", "factor-vae", "beta-vae-capacity", "control-vae", "bn-vae"])
 def test_two_processes_equal_one(method: str, data: Path, tmp_path: Path) -> None:
     """The same global batch and noise over two processes: the same weights and log, to rounding."""
-    options = {**SMALL, "steps": 5, "log_every": 1, "device": "cpu"}
+    equal(method, data, tmp_path, {**SMALL, "steps": 5, "log_every": 1, "device": "cpu"})
+
+
+@pytest.mark.processes
+def test_two_processes_equal_one_on_text(tmp_path: Path) -> None:
+    """Each of the two reads other words, and rows of the embeddings that neither reads stay put in both."""
+    sentences = {"embed": 8, "hidden": 8, "dropout": 0.0, "clip": 1.0}
+    equal("vae", "sentences", tmp_path, {**SMALL, **sentences, "steps": 5, "log_every": 1, "device": "cpu"})
+
+
+def equal(method: str, data: Path | str, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Trains in one process and in two, and compares."""
     elboroom.train(method, data, tmp_path / "one", **options)
     words = command("train", method, *flags(data=data, out=tmp_path / "two", **options, devices=2))
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)

@@ -1,0 +1,59 @@
+"""Adam, which of an embedding moves only the rows that were read, and clipping that knows such gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Adam(torch.optim.Adam):
+    """Adam with the fused kernel.
+
+    Where a gradient is sparse, as that of an embedding is, its rows take a step of Adam and the others stay as they are, their
+    moments too. Dense Adam would move every word at every step, by the momentum of the last time it was read, and spend more
+    time on that than on the words that are there.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float, betas: tuple[float, float] = (0.9, 0.999)) -> None:
+        super().__init__(parameters, lr=lr, betas=betas, fused=True)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step; `closure` is not for us."""
+        assert closure is None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    self._rows(parameter, parameter.grad.coalesce(), group)
+                    parameter.grad = None
+        super().step()
+
+    def _rows(self, parameter: nn.Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+        memory = self.state[parameter]
+        if not memory:  # the keys of dense Adam
+            memory["step"] = torch.zeros((), device=parameter.device)
+            memory["exp_avg"], memory["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        memory["step"] += 1
+        rows, values = grad.indices()[0], grad.values()  # (n,), (n, ...)
+        moments = []
+        for key, beta, now in zip(("exp_avg", "exp_avg_sq"), group["betas"], (values, values.square()), strict=True):
+            moment = memory[key].index_select(0, rows).lerp_(now, 1 - beta)
+            memory[key].index_copy_(0, rows, moment)
+            moments.append(moment / (1 - beta ** memory["step"]))
+        parameter.index_add_(0, rows, moments[0] / (moments[1].sqrt_() + group["eps"]), alpha=-group["lr"])
+
+
+def clip(parameters: Sequence[nn.Parameter], most: float) -> None:
+    """Scales gradients so that the norm of them all is at most so much."""
+    values = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+            values.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
+    scale = (most / (nn.utils.get_total_norm(values) + 1e-6)).clamp_max(1.0)
+    for value in values:
+        value.mul_(scale)
