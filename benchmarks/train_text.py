@@ -10,7 +10,7 @@ from benchmarks.measure import Result, in_turns, measurement, timed
 def train_text() -> Result:
     """LSTM-VAE on PTB, 256/256/32, buckets of 64, by the loop; against a plain loop, batches of 32 of one length."""
     (ours, tokens), (theirs, others) = text.looped(), text.plain()
-    seconds = in_turns({"ours": timed(ours), "plain": timed(theirs)}, repetitions=5)
+    seconds = in_turns({"ours": timed(ours), "plain": timed(theirs)}, repetitions=9)
     value, reference = tokens / seconds["ours"], others / seconds["plain"]
     return Result(value, "tokens/s", reference, value / reference)
 
@@ -19,6 +19,6 @@ def train_text() -> Result:
 def train_text_products() -> Result:
     """The same steps; against their own matrix products alone, at their own shapes."""
     ours, tokens = text.looped()
-    seconds = in_turns({"ours": timed(ours), "products": timed(text.products(ours))}, repetitions=5)
+    seconds = in_turns({"ours": timed(ours), "products": timed(text.products(ours))}, repetitions=9)
     value, reference = tokens / seconds["ours"], tokens / seconds["products"]
     return Result(value, "tokens/s", reference, value / reference)

@@ -20,7 +20,8 @@ from elboroom import nets
 from elboroom.core.method import adam
 from elboroom.data import dsprites
 from elboroom.data.dataset import About, Bits, DataSet
-from elboroom.run import Run, train
+from elboroom.run import Run
+from elboroom.runs import train
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop
 from elboroom.training.recorder import Recorder

@@ -31,7 +31,7 @@ from elboroom.methods.parts import Choices
 from elboroom.methods.registry import ByData, Card, Option, cards
 from elboroom.plots.curves import series
 from elboroom.report.chart import drawing
-from elboroom.run import train
+from elboroom.runs import train
 from elboroom.training.fit import Fit
 
 FOLDER = Path(__file__).parent / "methods"

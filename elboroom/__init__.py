@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from elboroom.core.problem import Problem as Problem
     from elboroom.estimator import VAE as VAE
     from elboroom.run import Run as Run
-    from elboroom.run import load as load
-    from elboroom.run import resume as resume
-    from elboroom.run import train as train
+    from elboroom.runs import load as load
+    from elboroom.runs import resume as resume
+    from elboroom.runs import train as train
     from elboroom.terms.penalties import register as penalty
 
 _ROOMS = {
-    "train": ("elboroom.run", "train"),
-    "resume": ("elboroom.run", "resume"),
-    "load": ("elboroom.run", "load"),
+    "train": ("elboroom.runs", "train"),
+    "resume": ("elboroom.runs", "resume"),
+    "load": ("elboroom.runs", "load"),
     "Run": ("elboroom.run", "Run"),
     "VAE": ("elboroom.estimator", "VAE"),
     "Problem": ("elboroom.core.problem", "Problem"),

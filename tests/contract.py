@@ -16,7 +16,8 @@ from elboroom.core.method import Method, adam
 from elboroom.core.sequel import Sequel
 from elboroom.data.dataset import DataSet
 from elboroom.methods.registry import cards
-from elboroom.run import Run, train
+from elboroom.run import Run
+from elboroom.runs import train
 from elboroom.training import session
 from elboroom.training.batches import Batches
 from elboroom.training.checkpoint import Checkpoint, Checkpoints

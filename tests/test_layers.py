@@ -28,6 +28,7 @@ LEVELS = (
     {"training"},
     {"evaluate", "latent", "medium"},
     {"run"},
+    {"runs"},
     {"estimator", "measures"},
     {"plots"},
     {"report", "studies", "explorer", "commands", "cli", "flags", "progress", "loggers", "__main__"},

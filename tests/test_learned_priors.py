@@ -21,7 +21,7 @@ from elboroom.families.mixture import GaussianVampPrior, MixturePrior
 from elboroom.families.sphere import PowerSpherical, SpherePrior, SphericalPosterior, VonMisesFisher
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
-from elboroom.run import load, train
+from elboroom.runs import load, train
 from elboroom.terms.evidence import log_weights
 
 SMALL: dict[str, Any] = {**FIT, "net": "mlp-300", "pseudo_inputs": 20}

@@ -40,7 +40,7 @@ from elboroom.core.objective import Constant, Weight
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.methods.registry import ByData, Card, card
-from elboroom.run import train
+from elboroom.runs import train
 from elboroom.training import session
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints

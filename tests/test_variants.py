@@ -42,7 +42,7 @@ from elboroom.data.dataset import About, DataSet
 from elboroom.divergences.variational import DIVERGENCES
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
-from elboroom.run import load, train
+from elboroom.runs import load, train
 from elboroom.terms import penalties
 from elboroom.training import session
 from elboroom.training.batches import Batches

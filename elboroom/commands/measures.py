@@ -62,7 +62,7 @@ def evaluate(
 ) -> None:
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom import measures
-    from elboroom.run import load
+    from elboroom.runs import load
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if "udr" in names and names != ["udr"]:
@@ -125,7 +125,7 @@ def plot(
     """Draw one figure of a run, or of several."""
     from elboroom.plots.kinds import KINDS
     from elboroom.plots.style import save
-    from elboroom.run import load
+    from elboroom.runs import load
 
     if kind == "list":
         told = {name: entry.what for name, entry in KINDS.items()}

@@ -31,7 +31,7 @@ def encode(
     import numpy as np
 
     from elboroom.data import registry
-    from elboroom.run import load
+    from elboroom.runs import load
 
     run = load(folder)
     codes = run.encode(run.data if data is None else registry.load(data, size=run.spec.data["size"]))
@@ -47,7 +47,7 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
            decode: Decode = None, temperature: Temperature = 1.0, top_k: TopK = 0, top_p: TopP = 1.0, beam: Width = 5,
            seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Draw images from the prior, or sentences."""
-    from elboroom.run import load
+    from elboroom.runs import load
 
     run = load(folder)
     made = run.sample(n, seed, decoding=_decoding(decode, temperature, top_k, top_p, beam))
@@ -63,7 +63,7 @@ def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
     """Draw inputs above what the model makes of them; for text, yours or some of the data."""
     import numpy as np
 
-    from elboroom.run import load
+    from elboroom.runs import load
 
     run = load(folder)
     how = _decoding(decode, temperature, top_k, top_p, beam)
@@ -81,7 +81,7 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
              reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH")] = 3.0,
              seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Move along one dimension at a time, those of the highest rate first."""
-    from elboroom.run import load
+    from elboroom.runs import load
 
     run = load(folder)
     if run.tokeniser is not None:
@@ -98,7 +98,7 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
                 decode: Decode = None, beam: Width = 5, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Go from one example to another through the latent space; for text, between two sentences of yours."""
-    from elboroom.run import load
+    from elboroom.runs import load
 
     run, how = load(folder), _decoding(decode, 1.0, 0, 1.0, beam)
     if run.tokeniser is not None:
@@ -117,7 +117,7 @@ def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: A
             strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
             decode: Decode = None, beam: Width = 5, json: Json = False) -> None:  # fmt: skip
     """Decode a - b + c, the codes of three sentences."""
-    from elboroom.run import load
+    from elboroom.runs import load
 
     run = load(folder)
     if run.tokeniser is None:
@@ -182,7 +182,7 @@ def report(folder: Folder, out: Annotated[Path | None, typer.Option("--out", sho
            json: Json = False) -> None:  # fmt: skip
     """Write report.html: one file, with every figure and number of a run."""
     from elboroom.report import write_report
-    from elboroom.run import load
+    from elboroom.runs import load
 
     path = write_report(load(folder), out)
     print_json({"out": str(path)}) if json else say(str(path))

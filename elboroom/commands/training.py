@@ -35,7 +35,7 @@ train_app.callback()(lambda: None)
 
 
 def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
-    from elboroom import run as runs
+    from elboroom import runs
     from elboroom.progress import Bar
 
     run = runs.train(method, own["data"], own["out"], size=own["size"], warm=own["warm"], bar=Bar, **options)
@@ -50,7 +50,7 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with a run where it stopped: bit for bit as if it had not."""
-    from elboroom import run as runs
+    from elboroom import runs
     from elboroom.progress import Bar
 
     run = runs.resume(folder, steps, bar=Bar)

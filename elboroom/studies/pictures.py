@@ -18,7 +18,8 @@ from elboroom.plots.curves import thousands
 from elboroom.plots.pictures import Pixels
 from elboroom.plots.robustness import flips, shift
 from elboroom.plots.style import MUTED, small_multiples, styled
-from elboroom.run import Run, load
+from elboroom.run import Run
+from elboroom.runs import load
 from elboroom.studies.charts import MANY, Drawn
 from elboroom.studies.scores import Floats, Scores
 from elboroom.studies.table import Row

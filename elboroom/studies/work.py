@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from elboroom import run as runs
+from elboroom import runs
 from elboroom.core.problem import Problem
 from elboroom.evaluate.codes import CodeTable, code_table
 from elboroom.evaluate.disentanglement import Score, evaluate

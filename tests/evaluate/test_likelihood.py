@@ -20,7 +20,7 @@ from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
-from elboroom.run import train
+from elboroom.runs import train
 
 
 def split_of(known: Any, seed: int = 0, n: int = 200) -> Split:

@@ -25,7 +25,7 @@ from elboroom.families.ball import Wrapped, WrappedImplicit, WrappedPrior
 from elboroom.families.implicit import Implicit
 from elboroom.families.pixels import GaussianLikelihood
 from elboroom.nets.gyroplane import Gyroplanes
-from elboroom.run import train
+from elboroom.runs import train
 
 K = 5000
 

@@ -19,7 +19,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
 from elboroom.families.normalised import BatchNormed, BatchNormedBoth, standardised
 from elboroom.families.point import PointPosterior
-from elboroom.run import train
+from elboroom.runs import train
 from elboroom.terms.aggregate import total_correlation
 from elboroom.terms.evidence import kl, nll
 from elboroom.training import session

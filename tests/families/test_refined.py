@@ -25,7 +25,7 @@ from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.families.point import PointPosterior
 from elboroom.families.refined import Origin, Refined, Through, twice_differentiable
 from elboroom.methods.registry import card
-from elboroom.run import load, train
+from elboroom.runs import load, train
 from elboroom.terms.evidence import kl, log_weights, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.training import session

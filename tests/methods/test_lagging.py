@@ -18,7 +18,7 @@ from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.methods.lagging import InformationStop
-from elboroom.run import train
+from elboroom.runs import train
 from elboroom.terms.evidence import kl
 from elboroom.training import loop as training
 from elboroom.training import session

@@ -16,7 +16,8 @@ from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
-from elboroom.run import Run, train
+from elboroom.run import Run
+from elboroom.runs import train
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
 BEYOND = ["attributes", "flips", "shift"]

@@ -14,7 +14,7 @@ from small_studies import Elbo, Here
 
 from elboroom import measures
 from elboroom.core.problem import Problem
-from elboroom.run import load
+from elboroom.runs import load
 from elboroom.studies import Study, query, results, run_study, summarise
 from elboroom.studies.summary import digits, latex, made_by, markdown, wide
 from elboroom.studies.table import COLUMNS, as_csv, timings, write_tables
