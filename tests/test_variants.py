@@ -315,6 +315,12 @@ def test_the_anisotropic_prior_has_the_spectrum_of_the_data(vectors: DataSet, tm
     assert found.mean() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("posterior", ["vmf", "wrapped"])
+def test_dimensions_of_a_curved_space_are_not_shuffled(pixels: DataSet, tmp_path: Path, posterior: str) -> None:
+    with pytest.raises(Problem, match="shuffling the dimensions of codes leaves the space"):
+        train("factor-vae", pixels, tmp_path / "run", steps=1, posterior=posterior)
+
+
 @pytest.mark.parametrize(("alpha", "lam"), [(0.0, 0.001), (0.0, 0.999), (-3.0, 3.0), (0.5, 0.4)])
 def test_an_mmd_of_negative_weight_is_refused(pixels: DataSet, tmp_path: Path, alpha: float, lam: float) -> None:
     """Fault 13: a peer's defaults, alpha 0 and lambda 0.001, push q(z) away from the prior."""

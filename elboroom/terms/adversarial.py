@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
+from elboroom.core.pairs import require_flat
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
@@ -32,7 +33,10 @@ def density_ratio(critic: nn.Module) -> Term:
         logits: Tensor = critic(draw.z[0])
         return logits[:, 0] - logits[:, 1]
 
-    return Term("tc_critic", value, modules=(critic,))
+    def check(model: LatentModel) -> None:
+        require_flat(model.families[0], "shuffling the dimensions of codes")
+
+    return Term("tc_critic", value, check=check, modules=(critic,))
 
 
 def critic_nll(critic: nn.Module) -> Term:
