@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any
+
+from tables import OTHERS, SCORES, Record, Records, rows, shown, table, value
 
 HERE = Path(__file__).parent
-PIXELS = 64 * 64
-Record = dict[str, Any]
-Records = dict[str, Record]
 
 LIKELIHOOD = {
     "distortion": "nll",
@@ -22,30 +19,6 @@ LIKELIHOOD = {
     "log_likelihood": "IW-100",
     "mutual_information": "MI",
     "active_units": "active",
-}
-SCORES = {
-    "beta-vae": "beta-VAE",
-    "factor-vae": "FactorVAE",
-    "mig": "MIG",
-    "sap": "SAP",
-    "dci": "DCI D",
-    "completeness": "DCI C",
-    "informativeness": "DCI I",
-    "modularity": "modularity",
-    "explicitness": "explicitness",
-    "irs": "IRS",
-}
-OTHERS = {
-    "infom": "InfoM",
-    "infoc": "InfoC",
-    "infoe": "InfoE",
-    "sparsity": "sparsity",
-    "index-code-mi": "index-code MI",
-    "total-correlation": "TC",
-    "dimension-wise-kl": "dimension-wise KL",
-    "gaussian-tc": "Gaussian TC",
-    "gaussian-wasserstein-norm": "Wasserstein / variance",
-    "mean-mi": "MI of pairs",
 }
 COMPARED = {
     "beta-vae": "beta-VAE",
@@ -135,12 +108,12 @@ def page(records: Records, steps: int) -> str:
         f"seeds. Every run is measured by the same protocols: {_modes(records)}.",
         "## Likelihood",
         "In nats per image, at weight one; the squared error is a sum over pixels.",
-        _runs(records, LIKELIHOOD),
+        rows(records, "dsprites-", LIKELIHOOD),
         "## Disentanglement",
         "As the study of Locatello et al. 2019 measures; D, C and I of DCI are disentanglement, completeness and accuracy.",
-        _runs(records, SCORES),
+        rows(records, "dsprites-", SCORES),
         "Further measures, those with KL, TC or MI in their names in nats:",
-        _runs(records, OTHERS),
+        rows(records, "dsprites-", OTHERS),
         "## Beside published numbers",
         "Rows in bold are ours. Scores in one column are by one protocol; empty is not measured or not published.",
         _beside(records),
@@ -158,42 +131,13 @@ def page(records: Records, steps: int) -> str:
 
 def best(records: Records) -> str | None:
     """The run with the best mean rank over five scores, among those that have all of them."""
-    known = {name: [_value(r, score) for score in RANKED] for name, r in records.items()}
+    known = {name: [value(r, score) for score in RANKED] for name, r in records.items()}
     whole = {name: [v for v in values if v is not None] for name, values in known.items()}
     whole = {name: values for name, values in whole.items() if len(values) == len(RANKED)}
     if not whole:
         return None
     ranks = {n: mean(sum(w[k] > v[k] for w in whole.values()) for k in range(len(RANKED))) for n, v in whole.items()}
     return min(ranks, key=lambda name: ranks[name])
-
-
-def _value(record: Record, name: str) -> float | None:
-    """A number of a record; parts of DCI and the error per pixel go by names of their own."""
-    metrics = record["metrics"]
-    if name in ("completeness", "informativeness"):
-        found = metrics.get("dci", {}).get("parts", {}).get(name)
-    elif name == "error":
-        found = metrics.get("squared_error", {}).get("value")
-        found = None if found is None else found / PIXELS
-    else:
-        found = metrics.get(name, {}).get("value")
-    return None if found is None else float(found)
-
-
-def _shown(value: float | None, name: str = "") -> str:
-    if value is None:
-        return ""
-    digits = 4 if name == "error" else 0 if name == "active_units" else 2 if abs(value) >= 2 else 3
-    return f"{value:.{digits}f}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
-
-
-def _runs(records: Records, columns: dict[str, str]) -> str:
-    rows = ([_short(name), *(_shown(_value(r, key), key) for key in columns)] for name, r in records.items())
-    return _table(["run", *columns.values()], rows)
 
 
 def _short(name: str) -> str:
@@ -216,16 +160,16 @@ def _modes(records: Records) -> str:
 
 
 def _beside(records: Records) -> str:
-    rows: list[list[str]] = []
+    body: list[list[str]] = []
     for setting in dict.fromkeys(map(_setting, records)):
         ours = {name: r for name, r in records.items() if _setting(name) == setting}
         for name, record in ours.items():
-            cells = [_shown(_value(record, key), key) for key in COMPARED]
-            rows.append([f"**{_short(name)}**", *(f"**{cell}**" if cell else "" for cell in cells)])
+            cells = [shown(value(record, key), key) for key in COMPARED]
+            body.append([f"**{_short(name)}**", *(f"**{cell}**" if cell else "" for cell in cells)])
         for print_ in (p for p in PUBLISHED if p.near == setting):
             cells = [_printed(*print_.scores[key], key) if key in print_.scores else "" for key in COMPARED]
-            rows.append([f"{print_.source}: {print_.what}", *cells])
-    return _table(["", *COMPARED.values()], rows)
+            body.append([f"{print_.source}: {print_.what}", *cells])
+    return table(["", *COMPARED.values()], body)
 
 
 def _printed(value: float, deviation: float | None, name: str) -> str:
@@ -255,18 +199,18 @@ def _differences(records: Records, steps: int) -> str:
 
 def _gap(ours: list[Record], print_: Published, key: str) -> str:
     """A difference in words, or nothing where the two agree or one is not there."""
-    known = [v for r in ours if (v := _value(r, key)) is not None]
+    known = [v for r in ours if (v := value(r, key)) is not None]
     if not known:
         return ""
-    value, deviation = print_.scores[key]
+    there, deviation = print_.scores[key]
     mine = mean(known)
-    apart = abs(mine - value) > max(NEAR, 2 * (deviation or 0))
+    apart = abs(mine - there) > max(NEAR, 2 * (deviation or 0))
     if key == "error":
-        apart = not 2 / 3 < mine / value < 3 / 2
+        apart = not 2 / 3 < mine / there < 3 / 2
     if not apart:
         return ""
-    side = "higher" if mine > value else "lower"
-    return f"{COMPARED[key]} {side}, {_shown(mine, key)} against {_printed(value, deviation, key)}"
+    side = "higher" if mine > there else "lower"
+    return f"{COMPARED[key]} {side}, {shown(mine, key)} against {_printed(there, deviation, key)}"
 
 
 def _downstream(records: Records) -> list[str]:
@@ -274,8 +218,8 @@ def _downstream(records: Records) -> list[str]:
     if not found:
         return []
     keys = [*(f"downstream-{n}" for n in LABELS), "efficiency-100", "efficiency-1000"]
-    rows = [[_short(name), *(_shown(_value(r, key)) for key in keys)] for name, r in found.items()]
-    rows.append(["Mushom 2020: FactorVAE", "", "", "", "0.72", "0.58", ""])
+    body = [[_short(name), *(shown(value(r, key)) for key in keys)] for name, r in found.items()]
+    body.append(["Mushom 2020: FactorVAE", "", "", "", "0.72", "0.58", ""])
     first = next(iter(found.values()))["metrics"]["downstream-10"]
     chance = mean(first["parts"]["chance"])
     least = min(first["parts"]["ceiling"])
@@ -284,7 +228,7 @@ def _downstream(records: Records) -> list[str]:
         "Mean accuracy over the five factors of gradient boosting on the codes, by the number of labels, on 5,000 new points; "
         f"and what 100 or 1,000 labels reach of that with 10,000. Chance is {chance:.3f}; orientation cannot exceed {least}, "
         "since its first and its last value are the same image.",
-        _table(["run", *(f"{n:,} labels" for n in LABELS), "100 / 10,000", "1,000 / 10,000"], rows),
+        table(["run", *(f"{n:,} labels" for n in LABELS), "100 / 10,000", "1,000 / 10,000"], body),
     ]
 
 

@@ -1,0 +1,67 @@
+"""Tables of results: numbers of records, one row a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+PIXELS = 64 * 64
+Record = dict[str, Any]
+Records = dict[str, Record]
+
+SCORES = {
+    "beta-vae": "beta-VAE",
+    "factor-vae": "FactorVAE",
+    "mig": "MIG",
+    "sap": "SAP",
+    "dci": "DCI D",
+    "completeness": "DCI C",
+    "informativeness": "DCI I",
+    "modularity": "modularity",
+    "explicitness": "explicitness",
+    "irs": "IRS",
+}
+OTHERS = {
+    "infom": "InfoM",
+    "infoc": "InfoC",
+    "infoe": "InfoE",
+    "sparsity": "sparsity",
+    "index-code-mi": "index-code MI",
+    "total-correlation": "TC",
+    "dimension-wise-kl": "dimension-wise KL",
+    "gaussian-tc": "Gaussian TC",
+    "gaussian-wasserstein-norm": "Wasserstein / variance",
+    "mean-mi": "MI of pairs",
+}
+
+
+def value(record: Record, name: str) -> float | None:
+    """A number of a record; parts of DCI and the error per pixel go by names of their own."""
+    metrics = record["metrics"]
+    if name in ("completeness", "informativeness"):
+        found = metrics.get("dci", {}).get("parts", {}).get(name)
+    elif name == "error":
+        found = metrics.get("squared_error", {}).get("value")
+        found = None if found is None else found / PIXELS
+    else:
+        found = metrics.get(name, {}).get("value")
+    return None if found is None else float(found)
+
+
+def shown(number: float | None, name: str = "") -> str:
+    """A number as a cell of a table."""
+    if number is None:
+        return ""
+    digits = 4 if name == "error" else 0 if name == "active_units" else 2 if abs(number) >= 2 else 3
+    return f"{number:.{digits}f}"
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *body])
+
+
+def rows(records: Records, prefix: str, columns: dict[str, str]) -> str:
+    """The table of some numbers of every run."""
+    body = ([n.removeprefix(prefix), *(shown(value(r, key), key) for key in columns)] for n, r in records.items())
+    return table(["run", *columns.values()], body)
