@@ -17,7 +17,7 @@ def train_text() -> Result:
 
 @measurement("train-text-products")
 def train_text_products() -> Result:
-    """The same steps; against their own matrix products alone, at their own shapes."""
+    """Steps of that LSTM-VAE by the loop; against their own matrix products alone, at their own shapes."""
     ours, tokens = text.looped()
     seconds = in_turns({"ours": timed(ours), "products": timed(text.products(ours))}, repetitions=9)
     value, reference = tokens / seconds["ours"], tokens / seconds["products"]

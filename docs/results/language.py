@@ -16,6 +16,11 @@ def measure(run: Run) -> None:
     """The likelihood of the whole test split by IW-100, the measures of text, and some sentences."""
     run.evaluate(samples=100, iw_most=None)
     measures.text(run)
+    write(run)
+
+
+def write(run: Run) -> None:
+    """Keeps some sentences beside what was measured."""
     (run.folder / SHOWN).write_text(json.dumps(sentences(run), indent=1))
 
 

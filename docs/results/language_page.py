@@ -100,7 +100,7 @@ def _table(records: Records, names: dict[str, str], prefix: str) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
-def _said(records: Records, prefix: str) -> str:
+def said(records: Records, prefix: str) -> str:
     """The sentences of each run."""
     parts = []
     for name in records:
@@ -143,7 +143,7 @@ No published table uses these captions in this way; the numbers are to be read a
 
 ## What they say
 
-{_said(records, "multi30k-")}
+{said(records, "multi30k-")}
 """
 
 
@@ -173,5 +173,5 @@ Published by the value of a critic, which is why these seem so much better:
 
 ## What they say
 
-{_said(records, "ptb-")}
+{said(records, "ptb-")}
 """
