@@ -107,8 +107,8 @@ def metrics_page() -> str:
         "the 12,600-model study of Locatello et al. 2019 did. The first mode is the default.",
         _table(("metric", "modes", "what it is"), rows),
         "UDR compares several runs: `elbo eval RUN RUN ... --metrics udr`.",
-        "`--metrics downstream` predicts every factor from 10, 100, 1,000 and 10,000 labelled codes (gradient boosting or logistic "
-        "regression), with the share that 100 and 1,000 labels reach of the accuracy of 10,000.",
+        "`--metrics downstream` predicts every factor from 10, 100, 1,000 and 10,000 labelled codes (gradient boosting or "
+        "logistic regression), with the share that 100 and 1,000 labels reach of the accuracy of 10,000.",
     ]
     return "\n\n".join(parts) + "\n"
 
