@@ -55,10 +55,10 @@ def require_density(q: type[Distribution], what: str) -> None:
         )
 
 
-def require_flat(q: type[Distribution], what: str) -> None:
-    """Refuses, in a sentence, codes on a curved space, whose coordinates are not free of one another."""
-    if getattr(q, "curved", False):
-        raise Problem(f"{what} leaves the space that {q.__name__} codes live in: use --posterior gaussian")
+def require_volume(q: type[Distribution], what: str) -> None:
+    """Refuses, in a sentence, codes on a surface, where the last coordinate follows from the others."""
+    if getattr(q, "surface", False):
+        raise Problem(f"{what} leaves the surface that {q.__name__} codes lie on: use --posterior gaussian")
 
 
 def require_variance(q: type[Distribution], what: str) -> None:

@@ -30,7 +30,7 @@ class Spherical(Distribution, ABC):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
-    curved = True
+    surface = True
 
     def __init__(self, loc: Tensor, kappa: Tensor) -> None:
         self.loc, self.kappa = loc, kappa.double()  # (B, d) of norm 1; (B,) or ()

@@ -121,6 +121,6 @@ def _plan(name: str, shape: tuple[int, ...]) -> Conv | MLP:
     if len(shape) not in (1, 3) or prod(shape) < 1:
         raise Problem(f"data of shape {shape} are neither images (C, H, W) nor vectors (D,)")
     if isinstance(_NETS[name], Conv) and len(shape) == 1:
-        others = " or ".join(n for n, plan in _NETS.items() if isinstance(plan, MLP))
-        raise Problem(f"'{name}' is convolutional and takes images; for vectors use {others}")
+        others = ", ".join(n for n, plan in _NETS.items() if isinstance(plan, MLP))
+        raise Problem(f"'{name}' is convolutional and takes images; for vectors use one of {others}")
     return _NETS[name]

@@ -191,17 +191,19 @@ def _room(folder: Path, cell: Cell, study: Study) -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGTERM ends a study as Ctrl-C does: runs are saved."""
+    """SIGTERM and SIGINT, also where a shell has its background jobs ignore that one, end a study as Ctrl-C does: saved."""
 
     def leave(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
+    numbers = (signal.SIGTERM, signal.SIGINT)
     try:
-        before = signal.signal(signal.SIGTERM, leave)
+        before = [signal.signal(number, leave) for number in numbers]
     except ValueError:  # not the main thread: whoever called has signals of his own
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_flat
+from elboroom.core.pairs import require_volume
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
@@ -34,7 +34,7 @@ def density_ratio(critic: nn.Module) -> Term:
         return logits[:, 0] - logits[:, 1]
 
     def check(model: LatentModel) -> None:
-        require_flat(model.families[0], "shuffling the dimensions of codes")
+        require_volume(model.families[0], "shuffling the dimensions of codes")
 
     return Term("tc_critic", value, check=check, modules=(critic,))
 

@@ -182,8 +182,8 @@ def test_glorot_and_the_initialisation_of_torch() -> None:
     ("make", "sentence"),
     [
         (lambda: encoder("burges", (1, 64, 64), 2), "did you mean 'burgess'"),
-        (lambda: encoder("burgess", (5,), 2), "for vectors use mlp-300 or mlp-1200"),
-        (lambda: decoder("locatello", (5,), 2), "for vectors use mlp-300 or mlp-1200"),
+        (lambda: encoder("burgess", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200"),
+        (lambda: decoder("locatello", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200"),
         (lambda: encoder("burgess", (3, 129, 64), 2), "resize"),
         (lambda: encoder("mlp-300", (3, 4), 2), "neither images"),
         (lambda: encoder("mlp-300", (5,), 2, init="kaming"), "kaiming"),

@@ -18,6 +18,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec = importlib.util.spec_from_file_location("dsprites_page", ROOT / "docs" / "results" / "dsprites_page.py")
     assert spec is not None
     assert spec.loader is not None
+    monkeypatch.syspath_prepend(ROOT / "docs" / "results")
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "dsprites_page", module)
     spec.loader.exec_module(module)
