@@ -145,18 +145,24 @@ def test_interrupt_saves_says_how_to_go_on_and_leaves_nobody_behind(squares: Pat
     file.write_text(f"data = '{squares}'\nseeds = 4\n[every]\n{every}[[runs]]\nmethod = 'vae'\n")
     words = [sys.executable, "-m", "elboroom.cli", "study", "run", str(file), "--out", str(out), "--workers", "2"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    until(lambda: len(list(out.glob("runs/*/log.jsonl"))) == 2)
-    until(lambda: all(path.stat().st_size > 200 for path in out.glob("runs/*/log.jsonl")))
-    workers = children(process.pid)
-    assert len(workers) == 2
-    with pytest.raises(Problem, match=f"driven by process {process.pid}"):
-        run_study(Study.read(file), out, Pool(2), quiet=True)
-    process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130, said
-    assert f"go on with: elbo study run {out}" in said
-    assert not any(alive(worker) for worker in workers)
-    assert len(list(out.glob("runs/*/checkpoints/step-*.json"))) == 2, "both runs were saved"
+    workers: list[int] = []
+    try:
+        until(lambda: len(list(out.glob("runs/*/log.jsonl"))) == 2)
+        until(lambda: all(path.stat().st_size > 200 for path in out.glob("runs/*/log.jsonl")))
+        workers = children(process.pid)
+        assert len(workers) == 2
+        with pytest.raises(Problem, match=f"driven by process {process.pid}"):
+            run_study(Study.read(file), out, Pool(2), quiet=True)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode == 130, said
+        assert f"go on with: elbo study run {out}" in said
+        assert not any(alive(worker) for worker in workers)
+        assert len(list(out.glob("runs/*/checkpoints/step-*.json"))) == 2, "both runs were saved"
+    finally:
+        for left in (process.pid, *workers):
+            if alive(left):
+                os.kill(left, signal.SIGKILL)
 
 
 def test_a_run_that_kills_its_workers_is_given_up(
