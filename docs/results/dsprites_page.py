@@ -94,8 +94,8 @@ OWN = {  # what is peculiar to a setting
     "does, and is not divided by the batch: that row is of another loss, and ours should not agree with it.",
     "factor-vae": "factor-vae: in Mushom 2020 the critic's loss also reaches the encoder.",
     "beta-tcvae": "beta-tcvae: Mushom 2020 adds the strength to a full KL, so that 1 there is beta 2 here. With 64 of 737,280 "
-    "images the stratified estimate of TC that is trained on ends below zero in the log, far from the TC of the table, and so it says "
-    "little of which way to go; Chen et al. 2018 took batches of 2,048.",
+    "images the stratified estimate of TC that is trained on ends below zero in the log, far from the TC of the table, and "
+    "says little of which way to go; Chen et al. 2018 took batches of 2,048.",
     "capacity": "capacity: Locatello et al. 2019 show its scores as pictures only, so there is nothing to set beside it.",
     "control": "control: ControlVAE was trained for 1,500,000 steps, and no score of it by these protocols is known to us.",
 }
