@@ -22,6 +22,7 @@ from elboroom.data.dataset import About, DataSet, Ragged
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.tokens import TokenLikelihood
 from elboroom.nets import sentences
+from elboroom.nets.memory import flush_denormals
 from elboroom.terms.evidence import kl, nll
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop
@@ -59,6 +60,7 @@ def predicted(x: Tensor) -> int:
 
 def looped() -> tuple[Callable[[], None], int]:
     """Some steps of the loop of the project on buckets of 64 sentences, and how many tokens that are."""
+    flush_denormals()  # as every run does
     method = descend(model(), nll() + kl()).train()
     method.prepare(adam(RATE), CLIP)
     batches = Batches(data(), "train", BATCH, 0, (), torch.device("cpu"), "buckets")
