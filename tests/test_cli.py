@@ -239,7 +239,7 @@ MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     "too large images": (lambda t, x: ["train", "vae", "--data", array(t / "a.npy", 99, 200, 200)], "128"),
     "vectors in a conv net": (
         lambda t, x: ["train", "vae", "--net", "burgess", "--data", reals(t / "a.npy")],
-        "for vectors use mlp-300",
+        "for vectors use one of mlp-300",
     ),
     "several arrays": (lambda t, x: ["train", "vae", "--data", npz(t / "a.npz", a=np.ones(3), b=np.ones(3))], "a, b"),
     "empty folder": (lambda t, x: ["train", "vae", "--data", t], "no image"),
