@@ -27,9 +27,9 @@ COMMON: dict[str, Any] = {
     "dropout": 0.0,
     "threads": 1,
 }
-PLANS = [
-    Plan("sentences-vae", "vae"),
-    Plan("sentences-beta-tcvae-4", "beta-tcvae", {"beta": 4.0}),
+PLANS = [  # weights below one: at one a decoder that knows the grammar has no use for z
+    Plan("sentences-beta-vae-0.5", "beta-vae", {"beta": 0.5}),
+    Plan("sentences-beta-tcvae", "beta-tcvae", {"alpha": 0.5, "beta": 1.0, "gamma": 0.5}),
 ]
 LIKELIHOOD = {
     "distortion": "R",
