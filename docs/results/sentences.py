@@ -27,9 +27,9 @@ COMMON: dict[str, Any] = {
     "dropout": 0.0,
     "threads": 1,
 }
-PLANS = [  # weights below one: at one a decoder that knows the grammar has no use for z
-    Plan("sentences-beta-vae-0.5", "beta-vae", {"beta": 0.5}),
-    Plan("sentences-beta-tcvae", "beta-tcvae", {"alpha": 0.5, "beta": 1.0, "gamma": 0.5}),
+PLANS = [  # with a rate: of its own accord a decoder that knows the grammar makes no use of z, at any weight
+    Plan("sentences-bn-vae-0.6", "bn-vae", {"gamma": 0.6}),
+    Plan("sentences-free-bits-12", "free-bits", {"target": 12.0, "unit": "per_dim", "reduce": "sample"}),
 ]
 LIKELIHOOD = {
     "distortion": "R",
