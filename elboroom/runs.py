@@ -11,6 +11,7 @@ from torch import nn
 from elboroom.core.problem import Problem
 from elboroom.core.sequel import model_state
 from elboroom.data import registry
+from elboroom.data.dataset import DataSet
 from elboroom.data.text import Reading
 from elboroom.data.tokens import Tokeniser, tokeniser
 from elboroom.methods.registry import checked
@@ -18,7 +19,7 @@ from elboroom.run import Run, rebuilt
 from elboroom.training import session
 from elboroom.training.checkpoint import Checkpoints, write_json
 from elboroom.training.session import Bar, Own, Silence
-from elboroom.training.spec import Spec, specify
+from elboroom.training.spec import Spec, specify, split
 
 TOKENISER = "tokeniser.json"
 
@@ -52,8 +53,9 @@ def train(
         session.newest(Path(warm))
     folder = _new_folder(out, spec)
     spec.write(folder)
-    if found.tokeniser is not None:
-        write_json(folder / TOKENISER, found.tokeniser.to_json())
+    words = split(found, spec.fit, spec.card.looks).tokeniser  # what is held out has no say in the vocabulary
+    if words is not None:
+        write_json(folder / TOKENISER, words.to_json())
     session.launch(spec, folder, own, bar)
     return load(folder, data=own.data, encoder=encoder, decoder=decoder)
 
@@ -72,7 +74,7 @@ def resume(
     spec = Spec.read(folder)
     checkpoint = Checkpoints(folder / "checkpoints").newest()
     spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
-    own = Own(None if data is None else registry.load(data, reading=spec.reading), encoder, decoder)
+    own = Own(_handed(data, spec), encoder, decoder)
     session.data_of(spec, own)
     session.build(spec, own)
     spec.write(folder)
@@ -86,9 +88,14 @@ def load(
     """A run from its folder: its best checkpoint where it trained with patience, else its newest."""
     folder = Path(folder)
     spec = Spec.read(folder)
-    own = Own(None if data is None else registry.load(data, reading=spec.reading), encoder, decoder)
+    own = Own(_handed(data, spec), encoder, decoder)
     checkpoint = session.newest(folder, best=bool(spec.fit.patience))
     return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, _tokeniser(folder, spec))
+
+
+def _handed(data: Any, spec: Spec) -> DataSet | None:
+    """Data of one's own, which is handed in again, read as then."""
+    return data if data is None or isinstance(data, DataSet) else registry.load(data, reading=spec.reading)
 
 
 def _tokeniser(folder: Path, spec: Spec) -> Tokeniser | None:

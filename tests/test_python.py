@@ -47,6 +47,24 @@ def test_the_verbs(images: np.ndarray, tmp_path: Path) -> None:
     assert np.array_equal(copied.encode(x), run.encode(x))
 
 
+@pytest.mark.parametrize("tokens", ["words", "bpe"])
+def test_sentences_are_read_in_the_words_the_model_was_trained_on(tokens: str, tmp_path: Path) -> None:
+    """Which are those of the training split: with rare words held out, other ids than those of all sentences."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(f"w{int(word)}" for word in rng.integers(0, 300, 5)) for _ in range(400)]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
+    read = {"tokens": tokens, "vocabulary": 0 if tokens == "words" else 280}
+    for data, patience in [(lines, 0), (str(tmp_path / "lines.txt"), 2)]:
+        out = tmp_path / f"run-{patience}"
+        run = elboroom.train("vae", data, out, embed=4, hidden=4, patience=patience, **read, **SMALL)
+        words, some = run.tokeniser, run.examples(8)
+        assert words is not None
+        for row, ids in zip(some.index.tolist(), some.x.tolist(), strict=True):
+            assert words.decode(ids) == words.decode(words.encode(lines[row]))
+        again = elboroom.load(out, data=None if patience else data)
+        assert np.array_equal(again.encode(lines[:3]), run.encode(lines[:3]))
+
+
 def test_wrong_arrays_are_refused(images: np.ndarray, tmp_path: Path) -> None:
     run = elboroom.train("vae", images, tmp_path / "run", **SMALL)
     with pytest.raises(elboroom.Problem, match=r"\(n, 1, 16, 16\)"):
