@@ -29,7 +29,7 @@ PLANS = [
     Plan("dsprites-control-18-s0", "control-vae", {"target": 18.0}),
     Plan("dsprites-beta-vae-4-s1", "beta-vae", {"beta": 4.0, "seed": 1}),
     Plan("dsprites-beta-tcvae-6-s1", "beta-tcvae", {"beta": 6.0, "seed": 1}),
-    Plan("dsprites-factor-vae-10-s1", "factor-vae", {"gamma": 10.0, "seed": 1}),
+    Plan("dsprites-dip-vae-i-s1", "dip-vae-i", {"seed": 1}),
 ]
 PLAIN = "dsprites-beta-vae-1-s0"
 PREDICTED = (PLAIN, "dsprites-factor-vae-10-s0")  # whose factors are predicted from few labels: minutes each

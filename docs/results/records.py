@@ -93,7 +93,7 @@ def work(plans: list[Plan], measure: Callable[[Run], None], data: str, **common:
 def claimed(plan: Plan) -> Iterator[bool]:
     """Whether this process alone is at the plan; its claim ends with it, however it ends."""
     plan.folder.parent.mkdir(parents=True, exist_ok=True)
-    with plan.folder.with_suffix(".lock").open("w") as file:
+    with plan.folder.with_name(f"{plan.name}.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
