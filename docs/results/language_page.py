@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from language import shown
 from records import KEPT
-
-Records = dict[str, dict[str, Any]]
+from tables import Records, measured
 
 LIKELIHOOD = {
     "log_likelihood": "NLL",
@@ -38,8 +35,6 @@ DUAL = {
     "elbo": "exact -ELBO",
     "log_likelihood": "NLL",
 }
-NEGATED = {"log_likelihood", "log_likelihood_posthoc", "elbo", "elbo_dual"}
-FITTED = "†"  # by a proposal that was fitted to samples of q(z|x)
 PTB = """| model | PPL | NLL (= 21.917 ln PPL) | R | KL | MI | AU |
 |---|---|---|---|---|---|---|
 | VAE | 101.40 | 101.24 | 101.28 | 0.00 | 0.00 | 0 |
@@ -67,37 +62,10 @@ post-hoc one puts a Gaussian around each code and is not comparable with the fir
 sampled: the draws are those of a Gaussian fitted to it and widened, which is a bound too, and a looser one."""
 
 
-def _cell(name: str, entry: dict[str, Any] | None) -> str:
-    if entry is None or entry["value"] is None:
-        return "—"
-    value = -entry["value"] if name in NEGATED else entry["value"]
-    if name in ("active_units", "dis_1", "dis_2"):
-        return f"{value:,.0f}"
-    noise = entry.get("errors", {}).get("importance_noise") if name == "log_likelihood" else None
-    mark = FITTED if "fitted" in entry["estimator"] else ""
-    return f"{value:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
-
-
-def _same(records: Records, names: dict[str, str]) -> None:
-    """A column holds one estimator; what is by a fitted proposal is marked in its cell."""
-    for name in names:
-        entries = (r["metrics"].get(name, {}) for r in records.values())
-        found = {e["estimator"].split(", fitted")[0] for e in entries if e.get("value") is not None}
-        if len(found) > 1:
-            raise ValueError(f"the column {name} mixes the estimators {', '.join(sorted(found))}")
-
-
 def _critics(records: Records, prefix: str) -> str:
     """The table of dual values, if some run has them."""
     found = {name: r for name, r in records.items() if "rate_dual" in r["metrics"]}
-    return f"{CRITICS}\n\n{_table(found, DUAL, prefix)}\n" if found else ""
-
-
-def _table(records: Records, names: dict[str, str], prefix: str) -> str:
-    _same(records, names)
-    head = ["run", *names.values()]
-    rows = [[name.removeprefix(prefix), *(_cell(n, r["metrics"].get(n)) for n in names)] for name, r in records.items()]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+    return f"{CRITICS}\n\n{measured(found, DUAL, prefix)}\n" if found else ""
 
 
 def said(records: Records, prefix: str) -> str:
@@ -132,12 +100,12 @@ split. One seed each: differences of a nat are within what another seed would ch
 
 {HOW.format(ceiling=_ceiling(records))}
 
-{_table(records, LIKELIHOOD, "multi30k-")}
+{measured(records, LIKELIHOOD, "multi30k-")}
 
 {_critics(records, "multi30k-")}
 10,000 samples word by word from z of the prior, and greedy reconstructions of the test split:
 
-{_table(records, SENTENCES, "multi30k-")}
+{measured(records, SENTENCES, "multi30k-")}
 
 No published table uses these captions in this way; the numbers are to be read against each other.
 
@@ -156,12 +124,12 @@ trunk a (LSTM 256/256, 32 dimensions), Adam 1e-3, batch 64, 12 epochs with patie
 
 {HOW.format(ceiling=_ceiling(records))}
 
-{_table(records, LIKELIHOOD, "ptb-")}
+{measured(records, LIKELIHOOD, "ptb-")}
 
 {_critics(records, "ptb-")}
 10,000 samples word by word from z of the prior, and greedy reconstructions of the test split:
 
-{_table(records, SENTENCES, "ptb-")}
+{measured(records, SENTENCES, "ptb-")}
 
 Published (Ding & Gimpel 2021; other nets and longer training, so levels differ by some nats and orders should not):
 

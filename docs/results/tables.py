@@ -34,6 +34,10 @@ OTHERS = {
     "mean-mi": "MI of pairs",
 }
 
+NEGATED = {"log_likelihood", "log_likelihood_posthoc", "elbo", "elbo_dual"}  # shown as what is to be small
+COUNTS = {"active_units", "dis_1", "dis_2"}
+FITTED = "†"  # by a proposal that was fitted to samples of q(z|x)
+
 
 def value(record: Record, name: str) -> float | None:
     """A number of a record; parts of DCI and the error per pixel go by names of their own."""
@@ -65,3 +69,39 @@ def rows(records: Records, prefix: str, columns: dict[str, str]) -> str:
     """The table of some numbers of every run."""
     body = ([n.removeprefix(prefix), *(shown(value(r, key), key) for key in columns)] for n, r in records.items())
     return table(["run", *columns.values()], body)
+
+
+def measured(
+    records: Records, names: dict[str, str], prefix: str, more: dict[str, dict[str, str]] | None = None
+) -> str:
+    """The table of likelihoods and measures, one estimator a column, and columns of `more`: cells by run."""
+    _one_estimator(records, names)
+    body = [
+        [
+            short := run.removeprefix(prefix),
+            *(_cell(n, r["metrics"].get(n)) for n in names),
+            *(cells.get(short, "") for cells in (more or {}).values()),
+        ]
+        for run, r in records.items()
+    ]
+    return table(["run", *names.values(), *(more or {})], body)
+
+
+def _cell(name: str, entry: dict[str, Any] | None) -> str:
+    if entry is None or entry["value"] is None:
+        return "—"
+    number = -entry["value"] if name in NEGATED else entry["value"]
+    if name in COUNTS:
+        return f"{number:,.0f}"
+    noise = entry.get("errors", {}).get("importance_noise") if name == "log_likelihood" else None
+    mark = FITTED if "fitted" in entry["estimator"] else ""
+    return f"{number:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
+
+
+def _one_estimator(records: Records, names: dict[str, str]) -> None:
+    """Refuses a column of two estimators; what is by a fitted proposal is marked in its cell."""
+    for name in names:
+        entries = (r["metrics"].get(name, {}) for r in records.values())
+        found = {e["estimator"].split(", fitted")[0] for e in entries if e.get("value") is not None}
+        if len(found) > 1:
+            raise ValueError(f"the column {name} mixes the estimators {', '.join(sorted(found))}")
