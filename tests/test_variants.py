@@ -1,11 +1,7 @@
-"""Methods beside one another: twins, players, every posterior and prior, penalties of one's own, faults of peers.
-
-Faults found in other projects, and the tests that would see them here: FAULTS below is checked.
-"""
+"""Methods beside one another: twins, players, every posterior and prior."""
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator
 from itertools import product
@@ -14,28 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.torch
 import torch
 from contract import (
     FIT,
     HALF,
     METHODS,
-    WHOLE,
     Bench,
-    Killed,
-    act_at,
-    by_kind,
-    kill,
-    newest,
     same,
     turns,
     updates,
 )
-from torch import Tensor
 
-import elboroom
-from elboroom import resume
-from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, DataSet
@@ -43,7 +28,6 @@ from elboroom.divergences.variational import DIVERGENCES
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.runs import load, train
-from elboroom.terms import penalties
 from elboroom.training import session
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop, move
@@ -327,151 +311,3 @@ def test_an_mmd_of_negative_weight_is_refused(pixels: DataSet, tmp_path: Path, a
     with pytest.raises(Problem, match="alpha \\+ lam must be at least 1"):
         train("info-vae", pixels, tmp_path / "run", **{**FIT, "alpha": alpha, "lam": lam})
     assert not (tmp_path / "run").exists()
-
-
-# -- a penalty of one's own --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two penalties as a user registers them, forgotten after the test."""
-    monkeypatch.setattr(penalties, "_PENALTIES", dict(penalties._PENALTIES))
-
-    @elboroom.penalty("far")
-    def far(draw: Draw) -> Tensor:
-        return draw.z[0].square().mean(0).sum()
-
-    @elboroom.penalty("wide", of="example")
-    def wide(draw: Draw) -> Tensor:
-        return draw.q.variance
-
-
-OWN: dict[str, Any] = {"r1": "wide", "lam1": 2.0, "r2": "far", "lam2": 3.0}
-
-
-@pytest.mark.usefixtures("own")
-def test_a_penalty_of_ones_own_trains_is_logged_and_resumes(bench: Bench, tmp_path: Path) -> None:
-    whole, folder = bench.train("regularised-vae", tmp_path / "whole", **OWN), tmp_path / "run"
-    assert whole.spec.options["r2"] == "far"
-    for line in whole.log:
-        assert line["wide"] > 0
-        assert line["far"] > 0
-        total = line["nll"] + line["kl"] + 2 * line["wide"] + 3 * line["far"]
-        assert line["loss"] == pytest.approx(total, rel=1e-6)
-    without = bench.train("regularised-vae", tmp_path / "without", **{**OWN, "lam2": 0.0})
-    ends = [newest(run.folder).state["model.posterior.net.dense.0.weight"] for run in (whole, without)]
-    assert not torch.equal(*ends), "its gradient reaches the encoder"
-    with pytest.raises(Killed):
-        bench.train("regularised-vae", folder, bar=act_at(WHOLE - 1, kill), **OWN)
-    resume(folder, data=bench.data)
-    same(newest(folder).state, newest(whole.folder).state)
-
-
-def test_a_penalty_that_nobody_registered_is_refused(
-    bench: Bench, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(Problem, match=r"no penalty of the aggregate 'far'.*registered by importing the module"):
-        bench.train("regularised-vae", tmp_path / "early", **OWN | {"r1": "kl"})
-    assert not (tmp_path / "early").exists()
-    before = penalties._PENALTIES
-    request.getfixturevalue("own")
-    with pytest.raises(Problem, match="no penalty of the example 'far'"):
-        bench.train("regularised-vae", tmp_path / "mixed", **OWN | {"r1": "far"})
-    with pytest.raises(Killed):
-        bench.train("regularised-vae", tmp_path / "run", bar=act_at(WHOLE - 1, kill), **OWN)
-    monkeypatch.setattr(penalties, "_PENALTIES", before)
-    for again in (load, resume):
-        with pytest.raises(Problem, match="no penalty of the example 'wide'"):
-            again(tmp_path / "run", data=bench.data)
-    assert newest(tmp_path / "run").step == HALF, "what was computed is kept"
-
-
-# -- the run that comes of it ------------------------------------------------------------------------------------------
-
-
-def test_an_autoencoder_is_sampled_from_the_gaussian_of_its_codes(bench: Bench) -> None:
-    """It has no prior: codes of samples have the mean and the covariance of the codes of the training examples."""
-    run, n = load(bench.whole("ae").folder, data=bench.data), 40_000
-    codes = run.encode(bench.data.hold_out(bench.data.holdout).x(run.data.splits["train"]).numpy())
-    run.decode = lambda z, u=None, decoding=None: z  # type: ignore[method-assign]
-    z = run.sample(n)
-    deviation = codes.std(0, ddof=1)
-    np.testing.assert_array_less(np.abs(z.mean(0) - codes.mean(0)), 5 * deviation / math.sqrt(n))
-    error = 5 * np.outer(deviation, deviation) * math.sqrt(2 / n)
-    np.testing.assert_array_less(np.abs(np.cov(z.T) - np.cov(codes.T)), error)
-    assert abs(z.mean(0)).max() > 10 / math.sqrt(n), "which are not those of N(0, I)"
-
-
-@pytest.mark.parametrize("name", ["ae", "vae", "aae", "avb"])
-def test_the_same_seed_gives_the_same_samples(bench: Bench, name: str) -> None:
-    run = load(bench.whole(name).folder, data=bench.data)
-    assert np.array_equal(run.sample(3), run.sample(3))
-
-
-def test_a_model_with_a_prior_is_sampled_from_it(bench: Bench) -> None:
-    run, n = load(bench.whole("wae-mmd").folder, data=bench.data), 40_000
-    run.decode = lambda z, u=None, decoding=None: z  # type: ignore[method-assign]
-    z = run.sample(n)
-    assert abs(z.mean(0)).max() < 5 / math.sqrt(n)
-    assert abs(np.cov(z.T) - np.eye(3)).max() < 5 * math.sqrt(2 / n)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_the_same_question_has_the_same_answer(bench: Bench, name: str) -> None:
-    run = bench.whole(name)
-    batch = run.examples(4)
-    assert np.array_equal(run.encode(batch), run.encode(batch))
-    assert np.array_equal(run.reconstruct(batch), run.reconstruct(batch))
-
-
-def test_a_run_is_loaded_whatever_its_first_tensor_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flow keeps masks of bool and orders of int64 beside its weights, and a file names no first one."""
-    run, read = bench.whole("vae-iaf"), safetensors.torch.load
-    monkeypatch.setattr(safetensors.torch, "load", lambda content: by_kind(read(content), floats_first=False))
-    same(load(run.folder, data=bench.data).model.state_dict(), run.model.state_dict())
-
-
-# -- faults of peers ---------------------------------------------------------------------------------------------------
-
-FAULTS: dict[str, tuple[str, ...]] = {
-    "1 MSS matrix": ("terms/test_aggregate.py::test_rows_sum_to_one_with_one_nth_on_the_diagonal",),
-    "2 encoder leak": (
-        "terms/test_adversarial.py::test_a_step_after_the_critics_backward_is_the_same_step",
-        "test_variants.py::test_the_loss_of_a_critic_has_no_path_into_the_model",
-        "test_variants.py::test_a_player_moves_its_own_groups_alone",
-    ),
-    "3 half batch": ("terms/test_adversarial.py::test_both_players_see_the_full_batch",),
-    "4 permutation axis": ("terms/test_adversarial.py::test_columns_are_rearranged_each_on_its_own",),
-    "5 DIP": (
-        "terms/test_moments.py::test_the_covariance_is_that_of_numpy",
-        "terms/test_moments.py::test_a_batch_that_is_there_twice_costs_the_same",
-    ),
-    "6 capacity": (
-        "test_variants.py::test_capacity_counts_optimiser_steps",
-        "weights/test_controllers.py::test_capacity_is_of_the_mean_not_the_mean_of_distances",
-    ),
-    "7 loss scale": (
-        "families/test_pixel_families.py::test_twice_the_pixels_are_twice_the_nll",
-        "terms/test_evidence_terms.py::test_twice_the_pixels_leave_kl_untouched",
-    ),
-    "8 step counting": ("test_methods.py::test_every_optimiser_makes_one_update_a_turn",),
-    "10 evaluation averages over all batches": ("evaluate/test_likelihood.py::test_every_batch_counts_once",),
-    "13 InfoVAE sign": ("test_variants.py::test_an_mmd_of_negative_weight_is_refused",),
-    "14 IWAE report": ("terms/test_evidence_terms.py::test_the_logged_bound_is_the_log_of_the_mean_weight",),
-    "15 PI controller": ("weights/test_controllers.py::test_pi_leaves_a_bound_on_the_next_step",),
-    "16 kernel size": ("test_variants.py::test_models_have_the_published_number_of_parameters",),
-    "17 memory survives": (
-        "test_methods.py::test_it_resumes_bit_for_bit_after_a_kill",
-        "test_methods.py::test_a_run_that_forgot_would_end_elsewhere",
-        "test_variants.py::test_a_variant_moves_everything_and_goes_on_where_it_was",
-    ),
-}
-# 9 to 12 are faults of metrics and are tested in evaluate/disentanglement: 9 in test_factor_vae.py and test_irs.py,
-# 10 in test_known_answers.py, 11 in test_source.py, 12 in test_factor_vae.py.
-
-
-@pytest.mark.parametrize("where", [where for tests in FAULTS.values() for where in tests])
-def test_the_table_of_faults_names_tests_that_are_there(where: str) -> None:
-    file, _, test = where.partition("::")
-    tree = ast.parse((Path(__file__).parent / file).read_text())
-    assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
