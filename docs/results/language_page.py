@@ -100,8 +100,8 @@ def _printed() -> str:
 def _gaps(records: Records) -> str:
     """A sentence on every run that has a published number."""
     lines = [
-        "Their net, optimiser and number of epochs are not known here, and ours train for 12 epochs at most: levels may differ, "
-        "and the order of the methods is what to look at. Of each run:",
+        "Their net, optimiser and number of epochs are not known here, and ours train for 12 epochs at most: levels may "
+        "differ, and the order of the methods is what to look at. Of each run:",
         "",
     ]
     for run, (name, (_, nll, _, kl, *_)) in PTB.items():
