@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elboroom.core.problem import Problem
 from elboroom.evaluate.codes import code_table
 from elboroom.evaluate.disentanglement import evaluate
@@ -15,6 +18,7 @@ from elboroom.evaluate.downstream import downstream as predicted
 from elboroom.evaluate.text import measure
 from elboroom.evaluate.text import probe as probed
 from elboroom.run import Run
+from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import write_json
 
 CEILINGS = {"dsprites": {"orientation": 0.975}}  # its first and its last orientation are the same image
@@ -59,7 +63,9 @@ def agreement(runs: Sequence[Run], n: int = 10_000) -> dict[str, Any]:
     }
 
 
-def text(run: Run, samples: int = 10_000, most: int = 10_000, seed: int = 0) -> dict[str, Any]:
+def text(
+    run: Run, samples: int = 10_000, most: int = 10_000, seed: int = 0, split: str | None = None
+) -> dict[str, Any]:
     """Measures of the sentences that a run makes, added to its metrics.json.
 
     Samples are drawn word by word from z of the prior, reconstructions are greedy from the means of q(z|x). Real text is
@@ -67,12 +73,16 @@ def text(run: Run, samples: int = 10_000, most: int = 10_000, seed: int = 0) -> 
     """
     if run.tokeniser is None:
         raise Problem(f"measures of text are for sentences, and {run.spec.about.name} is {run.spec.about.kind}")
-    name, rows = run.rows()
-    seen = {split: run.data.splits[split] for split in ("train", name)} | {"some": rows[:most]}
-    real = {split: [run.seen(sentence) for sentence in run.data.sentences(some)] for split, some in seen.items()}
-    made = run.reconstruct(real["some"]) if run.latent else None
-    found = measure(run.sample(samples, seed), made, real["some"], real["train"], real[name], seed)
-    said = {"split": name, "samples": "word by word, z of the prior", "reconstructions": "greedy, z = E[z|x]"}
+    rows, name = run.split(split, most).rows, run.rows(split)[0]
+    train, test, some = (_seen(run, chosen) for chosen in (run.data.splits["train"], run.data.splits[name], rows))
+    made = run.reconstruct(batch_of(run.data, rows, run.given)) if run.latent else None
+    found = measure(run.sample(samples, seed), made, some, train, test, seed)
+    said = {
+        "data": run.spec.about.name,
+        "split": name,
+        "samples": "word by word, z of the prior",
+        "reconstructions": "greedy, z = E[z|x]",
+    }
     content = run.measured | {
         key: replace(number, settings=number.settings | said).to_json() for key, number in found.items()
     }
@@ -80,14 +90,19 @@ def text(run: Run, samples: int = 10_000, most: int = 10_000, seed: int = 0) -> 
     return content
 
 
-def probe(run: Run, seed: int = 0) -> dict[str, Any]:
+def _seen(run: Run, rows: NDArray[np.int64]) -> list[str]:
+    """Sentences of the data as the model sees them."""
+    return [run.seen(sentence) for sentence in run.data.sentences(rows)]
+
+
+def probe(run: Run, seed: int = 0, split: str | None = None) -> dict[str, Any]:
     """How well the first label is told from the codes by a linear probe, for 100 to 10,000 labels; added to metrics.json."""
     if not run.data.about.labels:
         raise Problem(f"a probe tells labels, and {run.spec.about.name} has none")
-    name = run.rows()[0]
+    name = run.rows(split)[0]
     if name == "train":
         raise Problem(
-            f"a probe is tested on other rows than it learns from, and {run.spec.about.name} has no test split"
+            "a probe learns from the training split and is tested on another: there is none, or none was said"
         )
     learn, test = (run.split(split, 20_000) for split in ("train", name))
     codes, others = learn.codes[0].numpy(), test.codes[0].numpy()

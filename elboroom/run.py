@@ -112,7 +112,7 @@ class Run:
             if decoding is not None:
                 raise Problem("only sentences are decoded; this model is of images or vectors")
             return Arrays(self.spec.about)
-        return Sentences(self.tokeniser, decoding or Greedy())
+        return Sentences(self.tokeniser, decoding or Greedy(), max(100, self.spec.about.shape[0]))
 
     def encode(self, x: Any, u: ArrayLike | None = None) -> NDArray[np.float32]:
         """The means of q(z|x), (n, J); of all rows of a DataSet."""
@@ -152,13 +152,17 @@ class Run:
         """
         if n < 1:
             raise Problem(f"at least one sample is needed, not {n}")
-        given = self._u(u, n) if u is not None or not self.given else self.examples(n, "train", seed).u
-        n = n if given is None else len(given)
+        given = self._u(u, n) if u is not None or not self.given else self._some_u(n, seed)
         p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.prior(Batch(torch.empty(n), given))
         reseed(seed)
         z: Tensor = p.sample(torch.Size(() if p.mean.dim() > 1 else (n,)))
         drawn = Sampling() if decoding is None and self.tokeniser is not None else decoding
         return self.decode(z.detach().numpy(), given, drawn)
+
+    def _some_u(self, n: int, seed: int) -> Tensor:
+        """Labels of training examples, each of another one as long as there are enough."""
+        rows = self.rows("train")[1]
+        return self.data.u(np.random.default_rng(seed).choice(rows, n, replace=n > len(rows)), self.given)
 
     def traverse(
         self,
@@ -202,9 +206,9 @@ class Run:
         spread = torch.cov(codes.T).reshape(codes.shape[1], -1) + 1e-6 * torch.eye(codes.shape[1])
         return MultivariateNormal(codes.mean(0).float(), spread.float())
 
-    def split(self, split: str | None = None, most: int | None = 10_000) -> Split:
-        """The model beside the rows that it is measured on."""
-        return Split.of(self.model, self.data, self.rows(split)[0], self.given, most)
+    def split(self, split: str | None = None, most: int | None = 10_000, seed: int = 0) -> Split:
+        """The model beside the rows that it is measured on; the seed is of the noise."""
+        return Split.of(self.model, self.data, self.rows(split)[0], self.given, most, seed)
 
     def elbo(self, split: str | None = None, samples: int = 1) -> Number:
         """The evidence lower bound at weight one, in nats per example."""
@@ -232,10 +236,15 @@ class Run:
         return sorted(range(len(score)), key=lambda j: -score[j])
 
     def evaluate(
-        self, split: str | None = None, samples: int = 100, most: int = 10_000, iw_most: int | None = 1000
+        self,
+        split: str | None = None,
+        samples: int = 100,
+        most: int = 10_000,
+        iw_most: int | None = 1000,
+        seed: int = 0,
     ) -> dict[str, Any]:
         """Every measure, kept in metrics.json with estimator and settings; IW-K looks at `iw_most` examples, None at all."""
-        found = likelihood.evaluate(self.split(split, most), samples, iw_most)
+        found = likelihood.evaluate(self.split(split, most, seed), samples, iw_most)
         content = self.measured | {name: number.to_json() for name, number in found.items()}
         write_json(self.folder / "metrics.json", content)
         return content
@@ -250,6 +259,12 @@ class Run:
 
     def _read(self, data: DataSet, rows: NDArray[np.int64]) -> Batch:
         """Rows of any data set, its sentences in the words of this model."""
+        for name in self.given:
+            mine, theirs = (tuple(c.get(name, ())) for c in (self.spec.data.get("classes", {}), data.classes))
+            if name in data.about.labels and mine != theirs:
+                raise Problem(
+                    f"{name} is {', '.join(theirs)} in {data.about.name}, and this model knows {', '.join(mine)}"
+                )
         batch = batch_of(data, rows, self.given)
         return batch if self.tokeniser is None else self._batch(data.sentences(rows), batch.u)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,13 @@ from elboroom.core.sequel import model_state
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import Reading
-from elboroom.data.tokens import Tokeniser, tokeniser
+from elboroom.data.tokens import TOKENISER, kept
 from elboroom.methods.registry import checked
 from elboroom.run import Run, rebuilt
 from elboroom.training import session
-from elboroom.training.checkpoint import Checkpoints, write_json
+from elboroom.training.checkpoint import Checkpoints, newest, write_json
 from elboroom.training.session import Bar, Own, Silence
 from elboroom.training.spec import Spec, specify, split
-
-TOKENISER = "tokeniser.json"
 
 
 def train(
@@ -50,7 +47,7 @@ def train(
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
     session.build(spec, own)  # what is illegal is refused before anything is written
     if warm:
-        session.newest(Path(warm))
+        newest(Path(warm))
     folder = _new_folder(out, spec)
     spec.write(folder)
     words = split(found, spec.fit, spec.card.looks).tokeniser  # what is held out has no say in the vocabulary
@@ -89,23 +86,14 @@ def load(
     folder = Path(folder)
     spec = Spec.read(folder)
     own = Own(_handed(data, spec), encoder, decoder)
-    checkpoint = session.newest(folder, best=bool(spec.fit.patience))
-    return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, _tokeniser(folder, spec))
+    checkpoint = newest(folder, best=bool(spec.fit.patience))
+    words = kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
+    return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, words)
 
 
 def _handed(data: Any, spec: Spec) -> DataSet | None:
     """Data of one's own, which is handed in again, read as then."""
     return data if data is None or isinstance(data, DataSet) else registry.load(data, reading=spec.reading)
-
-
-def _tokeniser(folder: Path, spec: Spec) -> Tokeniser | None:
-    """What turns sentences into the tokens of a run, as kept in its folder."""
-    if spec.about.kind != "tokens":
-        return None
-    try:
-        return tokeniser(json.loads((folder / TOKENISER).read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise Problem(f"{folder / TOKENISER} cannot be read ({error}), and without it no sentence") from error
 
 
 def _new_folder(out: str | Path | None, spec: Spec) -> Path:

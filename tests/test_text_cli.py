@@ -135,3 +135,34 @@ def test_sentences_are_refused_by_images_and_pictures_by_text(run: str, tmp_path
     found = elbo("train", "lm", "--data", "dsprites", "--out", str(tmp_path / "lm"), "--steps", "1")
     assert found.returncode == 2
     assert "lm is for tokens" in found.stderr
+
+
+def test_measures_of_text_on_a_run_that_has_no_others(corpus: Path, tmp_path: Path) -> None:
+    folder = str(tmp_path / "run")
+    done("train", "vae", "--data", str(corpus), "--out", folder, *SMALL, "--given", "label")
+    assert "on train of" in done("eval", folder, "--metrics", "text", "--split", "train", "--most", "5")
+    found = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert found["bleu"]["settings"]["split"] == "train"
+    assert found["bleu"]["settings"]["sentences"] == 5
+    for verb in ("reconstruct", "interpolate", "traverse", "report"):
+        done(verb, folder)
+
+
+def test_ways_of_decoding_are_heard(run: str) -> None:
+    assert done("sample", run, "--n", "9", "--beam", "3") == done(
+        "sample", run, "--n", "9", "--beam", "3", "--decode", "beam"
+    )
+    assert (
+        "--temperature is of --decode sample" in elbo("sample", run, "--decode", "greedy", "--temperature", "2").stderr
+    )
+    assert "--beam is of --decode beam" in elbo("sample", run, "--decode", "sample", "--beam", "2").stderr
+    said = [done("reconstruct", run, "the red dog", "--temperature", "9", "--seed", str(seed)) for seed in (0, 0, 1)]
+    assert said[0] == said[1] != said[2]
+
+
+def test_a_table_is_encoded_as_it_was_read(tmp_path: Path) -> None:
+    path, folder = tmp_path / "table.csv", str(tmp_path / "run")
+    path.write_text("stars,review\n" + "1,not so good\n5,very good\n" * 10, encoding="utf-8")
+    done("train", "vae", "--data", str(path), "--text-column", "review", "--out", folder, *SMALL)
+    found = json.loads(done("encode", folder, "--data", str(path), "--out", str(tmp_path / "codes.npy"), "--json"))
+    assert found["shape"] == [20, 3]

@@ -73,7 +73,9 @@ def evaluate(
     everything = {}
     for folder in folders:
         run = load(folder)
-        content = run.evaluate(split, samples, most) if "likelihood" in names or "all" in names else run.measured
+        content = (
+            run.evaluate(split, samples, most, seed=seed) if "likelihood" in names or "all" in names else run.measured
+        )
         beside = {"likelihood", "downstream", "text", "probe"}
         chosen: Any = "all" if "all" in names else [name for name in names if name not in beside]
         if chosen:
@@ -81,9 +83,9 @@ def evaluate(
         if "downstream" in names:
             content = measures.downstream(run, mode, representation, seed)
         if "text" in names or ("all" in names and run.tokeniser is not None):
-            content = measures.text(run, seed=seed)
+            content = measures.text(run, most=most, seed=seed, split=split)
         if "probe" in names:
-            content = measures.probe(run, seed)
+            content = measures.probe(run, seed, split)
         everything[str(folder)] = content
         if not json:
             _table(content)
@@ -106,7 +108,7 @@ def _table(found: dict[str, Any]) -> None:
         unit = number.get("unit", "") + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
         how = number.get("estimator") or number.get("mode", "")
         rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
-    run, on = found["run"], f", on {settings['split']} of {settings['data']}" if "split" in settings else ""
+    run, on = found["run"], f", on {settings['split']} of {settings['data']}" if "data" in settings else ""
     print_table(
         ["measure", "value", "error or interval", "unit", "estimator"],
         rows,

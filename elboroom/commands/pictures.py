@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elboroom.commands.shown import Folder, Json, Seed, SplitName, print_json, say
 from elboroom.core.problem import Problem, unknown
 
+if TYPE_CHECKING:
+    from elboroom.run import Run
+
 Picture = Annotated[
     Path | None, typer.Option("--out", help="a .png or .gif file; for text a .txt file", show_default="by command")
 ]
 Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="sentences of yours, for text")]
 Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
-Temperature = Annotated[float, typer.Option("--temperature", help="of --decode sample", min=0.01)]
-TopK = Annotated[int, typer.Option("--top-k", help="draw among the K likeliest words; 0 is all", min=0)]
-TopP = Annotated[float, typer.Option("--top-p", help="draw among the likeliest words that hold P", min=0.01, max=1.0)]
-Width = Annotated[int, typer.Option("--beam", help="width of --decode beam", min=1)]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", help="of --decode sample, 1 where none is said", min=0.01)
+]
+TopK = Annotated[int | None, typer.Option("--top-k", help="draw among the K likeliest words; 0 is all", min=0)]
+TopP = Annotated[
+    float | None, typer.Option("--top-p", help="draw among the likeliest words that hold P", min=0.01, max=1.0)
+]
+Width = Annotated[int | None, typer.Option("--beam", help="width of --decode beam, 5 where none is said", min=1)]
 
 
 def encode(
@@ -34,7 +41,8 @@ def encode(
     from elboroom.runs import load
 
     run = load(folder)
-    codes = run.encode(run.data if data is None else registry.load(data, size=run.spec.data["size"]))
+    reading = run.spec.reading if run.tokeniser is not None else None
+    codes = run.encode(run.data if data is None else registry.load(data, size=run.spec.data["size"], reading=reading))
     try:
         with out.open("wb") as file:
             np.save(file, codes)
@@ -44,13 +52,13 @@ def encode(
 
 
 def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
-           decode: Decode = None, temperature: Temperature = 1.0, top_k: TopK = 0, top_p: TopP = 1.0, beam: Width = 5,
+           decode: Decode = None, temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
            seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Draw images from the prior, or sentences."""
     from elboroom.runs import load
 
     run = load(folder)
-    made = run.sample(n, seed, decoding=_decoding(decode, temperature, top_k, top_p, beam))
+    made = run.sample(n, seed, decoding=_decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p))
     if run.tokeniser is not None:
         return _sentences([[sentence] for sentence in made], out, json)
     _picture(_rows(made, round(len(made) ** 0.5)), out or Path("samples.png"), json)
@@ -58,18 +66,20 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
 
 def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
                 n: Annotated[int, typer.Option("--n", min=1)] = 10, split: SplitName = None, decode: Decode = None,
-                temperature: Temperature = 1.0, top_k: TopK = 0, top_p: TopP = 1.0, beam: Width = 5,
+                temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
                 seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Draw inputs above what the model makes of them; for text, yours or some of the data."""
     import numpy as np
 
     from elboroom.runs import load
+    from elboroom.training.batches import reseed
 
     run = load(folder)
-    how = _decoding(decode, temperature, top_k, top_p, beam)
+    how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
     if run.tokeniser is not None:
-        given = sentences or run.sentences(n, split, seed)
-        return _sentences([[a, b] for a, b in zip(given, run.reconstruct(given, decoding=how), strict=True)], out, json)
+        given, read = _asked(run, sentences, n, split, seed)
+        reseed(seed)
+        return _sentences([[a, b] for a, b in zip(read, run.reconstruct(given, decoding=how), strict=True)], out, json)
     _only_text(sentences)
     batch = run.examples(n, split, seed)
     grid = np.stack([batch.x.numpy(), run.reconstruct(batch, decoding=how)])
@@ -85,7 +95,7 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
 
     run = load(folder)
     if run.tokeniser is not None:
-        given = (sentences or run.sentences(1, seed=seed))[:1]
+        given, _ = _asked(run, sentences, 1, None, seed)
         return _sentences(run.traverse(given, points=points, reach=reach), out, json)
     _only_text(sentences)
     grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach)
@@ -96,16 +106,17 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
                 n: Annotated[int, typer.Option("--n", min=1)] = 5,
                 points: Annotated[int, typer.Option("--points", min=2)] = 10,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
-                decode: Decode = None, beam: Width = 5, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+                decode: Decode = None, beam: Width = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Go from one example to another through the latent space; for text, between two sentences of yours."""
     from elboroom.runs import load
+    from elboroom.training.batches import reseed
 
-    run, how = load(folder), _decoding(decode, 1.0, 0, 1.0, beam)
+    run, how = load(folder), _decoding(decode, beam)
     if run.tokeniser is not None:
         if sentences and len(sentences) != 2:
             raise Problem(f"an interpolation goes between 2 sentences, and {len(sentences)} were given")
-        left = sentences[:1] if sentences else run.sentences(n, seed=seed)
-        right = sentences[1:] if sentences else run.sentences(n, seed=seed + 1)
+        left, right = (_asked(run, (sentences or [])[i : i + 1], n, None, seed + i)[0] for i in (0, 1))
+        reseed(seed)
         return _sentences(run.interpolate(left, right, points, spherical, how), out, json)
     _only_text(sentences)
     grid = run.interpolate(run.examples(n, seed=seed), run.examples(n, seed=seed + 1), points, spherical, how)
@@ -115,28 +126,41 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
 def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
             c: Annotated[str, typer.Argument(metavar="C")],
             strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
-            decode: Decode = None, beam: Width = 5, json: Json = False) -> None:  # fmt: skip
+            decode: Decode = None, beam: Width = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Decode a - b + c, the codes of three sentences."""
     from elboroom.runs import load
+    from elboroom.training.batches import reseed
 
     run = load(folder)
     if run.tokeniser is None:
         raise Problem("analogies at the command line are of sentences; for images use run.analogy in Python")
-    made = run.analogy([a], [b], [c], strength, _decoding(decode, 1.0, 0, 1.0, beam))
+    reseed(seed)
+    made = run.analogy([a], [b], [c], strength, _decoding(decode, beam))
     _sentences([made], None, json)
 
 
-def _decoding(name: str | None, temperature: float, top_k: int, top_p: float, beam: int) -> Any:
-    """How sentences are decoded, or None if nothing was said."""
+def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
+    """How sentences are decoded, or None if nothing was said; an option says which way it is of."""
     from elboroom.families.decoding import Beam, Greedy, Sampling
 
-    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-    if name is None:
-        return None if sampling == Sampling() else sampling
-    ways = {"greedy": Greedy(), "sample": sampling, "beam": Beam(width=beam)}
-    if name not in ways:
-        raise unknown("way to decode", name, ways)
-    return ways[name]
+    sampling = {option: value for option, value in options.items() if value is not None}
+    name = name or ("beam" if beam is not None else "sample" if sampling else None)
+    if name not in (None, "greedy", "sample", "beam"):
+        raise unknown("way to decode", str(name), ["greedy", "sample", "beam"])
+    if sampling and name != "sample":
+        raise Problem(f"--{next(iter(sampling)).replace('_', '-')} is of --decode sample, not of {name}")
+    if beam is not None and name != "beam":
+        raise Problem(f"--beam is of --decode beam, not of {name}")
+    return {None: None, "greedy": Greedy(), "sample": Sampling(**sampling), "beam": Beam(width=beam or 5)}[name]
+
+
+def _asked(run: Run, sentences: list[str] | None, n: int, split: str | None, seed: int) -> tuple[Any, list[str]]:
+    """What is handed to a model of text, and how it reads: sentences that were given, or some of the data."""
+    if sentences:
+        return sentences, sentences
+    batch = run.examples(n, split, seed)
+    assert batch.index is not None
+    return batch, run.data.sentences(batch.index.numpy())
 
 
 def _only_text(sentences: list[str] | None) -> None:

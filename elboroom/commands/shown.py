@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="print as JSON")]
 SplitName = Annotated[
     str | None, typer.Option("--split", help="train, valid or test", show_default="test if there is one")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="of the examples and the noise")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="of the noise, and of which examples are shown")]
 
 
 def say(text: str) -> None:

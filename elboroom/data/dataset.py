@@ -230,6 +230,15 @@ class DataSet:
             self._hash = digest.hexdigest()
         return self._hash
 
+    @property
+    def split_hash(self) -> str:
+        """What the rows of each split are, in short; with `hash` it tells tokens too, which are learnt from "train"."""
+        digest = hashlib.sha256()
+        for name, rows in sorted(self.splits.items()):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(rows, np.int64).data)
+        return digest.hexdigest()[:16]
+
     def x(self, index: Index) -> Tensor:
         """The examples at `index`, float32: pixels in [0, 1] of shape (B, C, H, W), or real vectors (B, D).
 

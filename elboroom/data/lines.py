@@ -17,7 +17,7 @@ Parts = Mapping[str, Sequence[Path]]  # the files of each split
 PLAIN, TABLES, RECORDS = (".txt", ".text"), (".tsv", ".csv"), (".jsonl", ".ndjson", ".json")
 SUFFIXES = PLAIN + TABLES + RECORDS
 SPLITS = {"train": "train", "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid", "test": "test"}
-TEXT_COLUMNS = ("text", "sentence")
+TEXT_COLUMNS, LABEL = ("text", "sentence"), "label"  # whatever their case
 NONE = "none"  # the label column that says: no labels
 LINE = 1 << 20  # bytes
 MOST_LABELS = 1000
@@ -99,11 +99,11 @@ def _decoded(line: bytes, encoding: str, path: Path, number: int, place: int) ->
 
 
 def _is_plain(path: Path, text_column: str) -> bool:
-    """Whether lines are sentences; so are those of a .tsv file whose first line names no column."""
+    """Whether lines are sentences; so are those of a .tsv file whose first line names no column of text or of labels."""
     if path.suffix.lower() != ".tsv":
         return path.suffix.lower() not in TABLES + RECORDS
     first = next((line for _, line in lines(path)), "").split("\t")
-    return not text_column and not any(name.strip() in TEXT_COLUMNS for name in first)
+    return not text_column and not any(name.strip().lower() in (*TEXT_COLUMNS, LABEL) for name in first)
 
 
 def _has_labels(parts: Parts, label_column: str) -> bool:
@@ -189,7 +189,7 @@ def _column(path: Path, names: Sequence[str], wanted: str, what: str) -> str:
 
 def _likely(path: Path, names: Sequence[str]) -> str:
     """The column that holds the text where none is said."""
-    likely = [name for name in names if name in TEXT_COLUMNS] or (list(names) if len(names) == 1 else [])
+    likely = [name for name in names if name.lower() in TEXT_COLUMNS] or (list(names) if len(names) == 1 else [])
     if len(likely) != 1:
         raise Problem(f"which column of {path} is the text? Name the text column; there are: {', '.join(names)}")
     return likely[0]
@@ -199,11 +199,20 @@ def _label_columns(paths: Sequence[Path], said: str) -> tuple[str, ...]:
     if said:
         asked = [name.strip() for name in said.split(",")]
         return () if asked == [NONE] else tuple(dict.fromkeys(name for name in asked if name))
-    has = {path: "label" in next((entry for _, entry in _records(path)), {}) for path in paths}
-    if len(set(has.values())) > 1:
-        one, none = (next(path for path in paths if has[path] is found) for found in (True, False))
-        raise Problem(f"{one} has a column 'label' and {none} has none: say label column '{NONE}' to do without")
-    return ("label",) if has[paths[0]] else ()
+    has = {path: _label_of(next((entry for _, entry in _records(path)), {})) for path in paths}
+    one = next((path for path in paths if has[path]), paths[0])
+    for path in paths:
+        if has[path] != has[one]:
+            other = f"a column '{has[path]}'" if has[path] else "none"
+            raise Problem(
+                f"{one} has a column '{has[one]}' and {path} has {other}: say label column '{NONE}' to do without"
+            )
+    return (has[one],) if has[one] else ()
+
+
+def _label_of(entry: Mapping[str, Any]) -> str:
+    """The column of labels where none is said, if there is one."""
+    return next((name for name in entry if name.lower() == LABEL), "")
 
 
 def _cells_of(paths: Sequence[Path], text_column: str, labels: Sequence[str]) -> Iterator[Example]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 PAD, START, END, UNK = 0, 1, 2, 3
 MARKERS = 4
+MARKS = ("<pad>", "<s>", "</s>", "<unk>")
 UNKNOWN = "<unk>"  # a word of this name in a file is UNK itself, never a type of its own
+TOKENISER = "tokeniser.json"  # in the folder of a run
 BYTES = 256 + MARKERS  # the vocabulary of bytes, and the least that a byte-pair encoding begins with
 
 
@@ -36,6 +40,11 @@ class Words:
     def size(self) -> int:
         """V, markers included."""
         return MARKERS + len(self.words)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """What each id stands for, (V,)."""
+        return *MARKS, *self.words
 
     def encode(self, sentence: str) -> list[int]:
         """The ids of a sentence, without markers."""
@@ -75,6 +84,12 @@ class Subwords:
             return Tokenizer.from_str(self.content)
         except Exception as error:  # the library raises nothing narrower
             raise Problem(f"this is not a tokeniser as the tokenizers library keeps it: {error}") from error
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """What each id stands for, (V,)."""
+        pieces = sorted(self._tokenizer.get_vocab().items(), key=lambda item: item[1])
+        return *MARKS, *(piece for piece, _ in pieces[MARKERS - UNK :])
 
     def __getstate__(self) -> dict[str, Any]:
         return {"content": self.content, "name": self.name, "lead": self.lead, "size": self.size}
@@ -122,6 +137,14 @@ def tokeniser(entry: Mapping[str, Any]) -> Tokeniser:
         return kinds[entry["kind"]].from_json(entry)
     except (KeyError, TypeError) as error:
         raise Problem(f"this is not a description of a tokeniser: {error!r}") from error
+
+
+def kept(path: Path) -> Tokeniser:
+    """The tokeniser in a file."""
+    try:
+        return tokeniser(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read ({error}), and without it no sentence") from error
 
 
 def most_frequent(

@@ -131,11 +131,13 @@ def active_units(split: Split, threshold: float = 0.01) -> Number:
     return Number(count, f"of {len(variance)}", "au-var", settings, parts={"variances": variance.tolist()})
 
 
-def aggregate_rate(rate: Number, information: Number) -> Number:
+def aggregate_rate(rate: Number, information: Number, many: bool = False) -> Number:
     """KL(q(z) || p) = E KL(q(z|x) || p) - I(x; z), both over the same rows."""
     how = "rate - mutual information"
     if rate.value is None or information.value is None:
         return Number(None, "nats", how, reason=rate.reason or information.reason)
+    if many:
+        return Number(None, "nats", how, reason="the prior p(z|u) is another for every label")
     return Number(rate.value - information.value, "nats", how, information.settings, dict(information.errors))
 
 
@@ -157,6 +159,6 @@ def evaluate(split: Split, samples: int = 100, iw_most: int | None = 1000) -> di
     part = split.few(10_000)
     found["mutual_information"] = mutual_information(part)
     rate = found["rate"] if part is split else evidence(part)["rate"]
-    found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"])
+    found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"], split.has_many_priors)
     found["active_units"] = active_units(split)
     return found

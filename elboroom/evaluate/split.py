@@ -54,6 +54,11 @@ class Split:
         return has_density(self.model.families[0])
 
     @property
+    def has_many_priors(self) -> bool:
+        """Whether p(z|u) is another for other labels."""
+        return bool(self.given) and self.model.prior(next(self.batches(2))).mean.dim() > 1
+
+    @property
     def is_text(self) -> bool:
         """Whether its examples are sentences."""
         return self.data.about.kind == "tokens"

@@ -38,17 +38,18 @@ def strips(run: Run, n: int = 10, points: int = 7) -> list[Strips]:
     ]
     if not run.latent:
         return found
-    given = run.sentences(n)
+    given = run.examples(n)
+    assert given.index is not None
     found.append(
         Strips(
             "reconstructions",
             "Reconstructions",
             f"Sentences from {split}, and below each what is decoded greedily from the mean of its code: the same sentence for "
             "all of them is a code that says nothing.",
-            tuple(zip(given, run.reconstruct(given), strict=True)),
+            tuple(zip(run.data.sentences(given.index), run.reconstruct(given), strict=True)),
         )
     )
-    ways = run.interpolate(run.sentences(3), run.sentences(3, seed=1), points)
+    ways = run.interpolate(run.examples(3), run.examples(3, seed=1), points)
     found.append(
         Strips(
             "interpolations",

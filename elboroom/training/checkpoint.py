@@ -124,3 +124,12 @@ def _once_each(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, s
             place[key] = name
             whole[name] = tensor.detach().cpu().contiguous()
     return whole, alias
+
+
+def newest(folder: Path, best: bool = False) -> Checkpoint:
+    """The best checkpoint of a run if asked for and there, else the newest."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    found = (checkpoints.best() if best else None) or checkpoints.newest()
+    if found is None:
+        raise Problem(f"{folder} has no checkpoint yet: elbo resume {folder}")
+    return found

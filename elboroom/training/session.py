@@ -21,16 +21,17 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 from elboroom.core import ranks
 from elboroom.core.method import Watch, adam
 from elboroom.core.problem import Problem
-from elboroom.core.sequel import Trainable, model_state
+from elboroom.core.sequel import Trainable
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.methods.parts import Parts
 from elboroom.nets.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
-from elboroom.training.checkpoint import Checkpoint, Checkpoints, write_json
+from elboroom.training.checkpoint import Checkpoints, write_json
 from elboroom.training.loop import Autocast, Loop
 from elboroom.training.recorder import Diverged, Recorder, cut_log
 from elboroom.training.spec import Spec, split
+from elboroom.training.warm import warm_start
 from elboroom.training.watches import Plateau, held_out
 
 
@@ -97,7 +98,10 @@ def data_of(spec: Spec, own: Own) -> DataSet:
     data = own.data or registry.load(spec.data["source"], size=spec.data["size"], reading=spec.reading)
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
-    return split(data, spec.fit, spec.card.looks)
+    data = split(data, spec.fit, spec.card.looks)
+    if data.split_hash != spec.data.get("rows", data.split_hash):
+        raise Problem(f"the data at '{spec.data['source']}' is split otherwise than when this run was trained")
+    return data
 
 
 def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
@@ -144,7 +148,7 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
         start = newest.step
         method.restore(newest.state)
     elif spec.warm:
-        warm_start(method, Path(spec.warm))
+        warm_start(method, Path(spec.warm), data.tokeniser)
     order = spec.fit.order(spec.about.kind, method.couples)
     batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, device, order)
     for watch in (module for module in method.modules() if isinstance(module, Watch)):
@@ -206,26 +210,6 @@ def _run(
             seconds = time.perf_counter() - began
             rate = (step - start) * fit.batch_size / seconds
             write_json(folder / "timing.json", {"from": start, "to": step, "seconds": seconds, "examples_per_s": rate})
-
-
-def warm_start(method: Trainable, folder: Path) -> int:
-    """Copies the weights of another run's model wherever name and shape agree; how many tensors that were."""
-    theirs = model_state(newest(folder).state)
-    mine = method.model.state_dict()
-    same = {k: theirs[k] for k, v in mine.items() if k in theirs and theirs[k].shape == v.shape}
-    if not same:
-        raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
-    method.model.load_state_dict(mine | same)
-    return len(same)
-
-
-def newest(folder: Path, best: bool = False) -> Checkpoint:
-    """The best checkpoint of a run if asked for and there, else the newest."""
-    checkpoints = Checkpoints(folder / "checkpoints")
-    found = (checkpoints.best() if best else None) or checkpoints.newest()
-    if found is None:
-        raise Problem(f"{folder} has no checkpoint yet: elbo resume {folder}")
-    return found
 
 
 @contextmanager

@@ -147,6 +147,8 @@ def specify(
             "size": size,
             "hash": data.hash,
             "splits": {name: len(rows) for name, rows in data.splits.items()},
+            "rows": data.split_hash,
+            "classes": data.classes,
         }
         | ({"reading": (reading or Reading()).model_dump()} if kind == "tokens" else {}),
         until=fit.steps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,8 +17,9 @@ from elboroom.training.batches import batch_of, reseed
 
 
 def held_out(data: DataSet, given: tuple[str, ...], device: torch.device, most: int = 10_000) -> Iterator[Batch]:
-    """At most `most` rows of the validation split, in order."""
-    rows = data.splits["valid"][:most]
+    """The validation split, or `most` of its rows, drawn once and the same every time."""
+    rows = data.splits["valid"]
+    rows = rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
     for start in range(0, len(rows), 256):
         yield batch_of(data, rows[start : start + 256], given, device)
 

@@ -1,0 +1,51 @@
+"""Warm start: a run that begins with the weights of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from elboroom.core.problem import Problem
+from elboroom.core.sequel import Trainable, model_state
+from elboroom.data.tokens import TOKENISER, Tokeniser, kept
+from elboroom.training.checkpoint import newest
+from elboroom.training.spec import Spec
+
+
+def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) -> int:
+    """Copies the weights of another run's model wherever name and shape agree; how many tensors that were.
+
+    Rows that stand for words go where the word stands here; a word that the other run has not keeps its row.
+    """
+    theirs = model_state(newest(folder, best=bool(Spec.read(folder).fit.patience)).state)
+    mine = method.model.state_dict()
+    same = {name: theirs[name] for name, w in mine.items() if name in theirs and theirs[name].shape == w.shape}
+    if words is not None and (folder / TOKENISER).exists():
+        there = {token: row for row, token in enumerate(kept(folder / TOKENISER).tokens)}
+        rows = [(here, there[token]) for here, token in enumerate(words.tokens) if token in there]
+        for name in _rows_of_words(method.model, words.size):
+            same.pop(name, None)
+            if name in theirs and theirs[name].shape[1:] == mine[name].shape[1:]:
+                same[name] = _moved(mine[name], theirs[name], rows)
+    if not same:
+        raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
+    method.model.load_state_dict(mine | same)
+    return len(same)
+
+
+def _rows_of_words(model: nn.Module, size: int) -> Iterator[str]:
+    """The names of weights with a row a word: embeddings, and what ends in a softmax over words."""
+    for path, module in model.named_modules():
+        if (isinstance(module, nn.Embedding) and module.num_embeddings == size) or (
+            isinstance(module, nn.Linear) and module.out_features == size
+        ):
+            yield from (f"{path}.{name}" for name, _ in module.named_parameters(recurse=False))
+
+
+def _moved(mine: Tensor, theirs: Tensor, rows: list[tuple[int, int]]) -> Tensor:
+    moved = mine.clone()
+    for here, there in rows:
+        moved[here] = theirs[there]
+    return moved
