@@ -143,7 +143,7 @@ def status(folder: Where, json: Json = False) -> None:
 @study_app.command("table")
 def table(
     folder: Where,
-    by: Annotated[str, typer.Option("--by", help="columns to group by, with commas")] = "data,method,setting",
+    by: Annotated[str, typer.Option("--by", help="columns to group by, with commas")] = "data,size,method,setting",
     metric: Annotated[str | None, typer.Option("--metric", help="names of metrics, with commas")] = None,
     estimator: Annotated[str | None, typer.Option("--estimator", help="where a metric was measured in several ways")] = None,
     format: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv")] = "text",
@@ -160,10 +160,16 @@ def table(
         if name not in known:
             raise unknown("metric in this table", name, known)
     groups = _words(by)
+    if names is None and estimator is None:  # what was not asked for by name is left out where it does not compare
+        lost = summary.mixed(rows)
+        rows = [row for row in rows if (summary.place(row), row["metric"]) not in lost]
+        for reason in lost.values():
+            say(f"left out: {reason}; ask for it with --metric and --estimator")
     found = summary.summary([r for r in rows if names is None or r["metric"] in names], groups, estimator)
     columns = [*groups, "metric", "estimator", *summary.PARTS]
-    if len({row.get("data") for row in found}) < 2 and "data" in columns:
-        columns.remove("data")
+    for same in ("data", "size"):
+        if same in columns and len({row.get(same) for row in found}) < 2:
+            columns.remove(same)
     formats = {"markdown": summary.markdown, "latex": summary.latex, "csv": as_csv}
     if json:
         return print_json(found)

@@ -27,6 +27,7 @@ def flips(run: Run, n: int = 10, seed: int = 0) -> Figure:
 def shift(run: Run, n: int = 8, seed: int = 0) -> Figure:
     """A triangle that was never seen, moved along the first dimension, then inverted images above their reconstructions."""
     clean = _images(run, n, seed)
+    n = len(clean.x)  # of a small data set all that it has
     rows, names = [], []
     split = run.split(most=1000)
     known = [elbo_per_example(run.model, batch) for batch in split.batches()] if split.has_density else []

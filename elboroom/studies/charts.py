@@ -104,7 +104,7 @@ def violins(scores: Scores) -> Drawn:
 @chart
 def strengths(scores: Scores) -> Drawn:
     """Every metric, and the reconstruction, against the strength of the method: every run, the median as a line."""
-    methods = [m for m in scores.methods if len([s for s in scores.settings(m) if s[1] is not None]) > 1]
+    methods = [m for m in scores.methods if len({s for _, s in scores.settings(m) if s is not None}) > 1]
     if not methods:
         raise Problem("no method has runs of several strengths")
     names = [
@@ -115,10 +115,11 @@ def strengths(scores: Scores) -> Drawn:
     colours = tints(scores)
     for number, ax in enumerate(axes):
         name, method = names[number // len(methods)], methods[number % len(methods)]
-        pairs = [
-            (s, scores.of_method(name, method, setting)) for setting, s in scores.settings(method) if s is not None
-        ]
-        _along(ax, pairs, colours[method])
+        by: dict[float, list[Floats]] = {}
+        for setting, s in scores.settings(method):
+            if s is not None:
+                by.setdefault(s, []).append(scores.of_method(name, method, setting))
+        _along(ax, [(s, np.concatenate(values)) for s, values in by.items()], colours[method])
         low, high = np.nanmin(scores.columns[name]), np.nanmax(scores.columns[name])
         ax.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
         if number < len(methods):

@@ -11,7 +11,7 @@ from elboroom.studies.cluster import Cluster
 from elboroom.studies.driver import Grid, drive
 from elboroom.studies.gather import Store
 from elboroom.studies.index import Index
-from elboroom.studies.plan import MANY, validate
+from elboroom.studies.plan import MANY, same_data, validate
 from elboroom.studies.pool import Engine, Pool
 from elboroom.studies.search import Trials
 from elboroom.studies.study import FILE, Study
@@ -59,6 +59,8 @@ def run_study(
     if study.count > MANY and not yes:
         raise Problem(f"{study.where} has {study.count:,} runs: say --yes if you mean it")
     validate(study)
+    if (folder / FILE).exists():
+        same_data(folder)
     store = None if to is None else Store(to)
     if store is not None:
         store.check()

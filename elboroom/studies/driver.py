@@ -94,7 +94,7 @@ def drive(
         try:
             with _interruptible():
                 for cell, told in engine.run(source.cells(entries), folder, study.measure):
-                    _note(index, cell, told, engine.name, wanted)
+                    _note(index, cell, told, entries.get(cell.name), engine.name, wanted)
                     show(cell, told)
                     if told["state"] == "failed":
                         source.failed(cell)
@@ -117,14 +117,19 @@ def drive(
         return _counts(folder, study)
 
 
-def _note(index: Index, cell: Cell, told: Told, engine: str, wanted: str) -> None:
+def _note(index: Index, cell: Cell, told: Told, before: Entry | None, engine: str, wanted: str) -> None:
     """Keeps what became of a run; a full disk ends the study, since the next run would meet it too."""
     if told["state"] == "full":
         raise disk.Full(f"{told['error']}; all finished runs are kept: free some space, then run the study again")
     if told["state"] == "started":
         index.append(cell, "started", engine=engine)
     elif told["state"] == "done":
-        index.append(cell, "done", engine=engine, measured=wanted, **{k: v for k, v in told.items() if k != "state"})
+        told = {key: value for key, value in told.items() if key != "state"}
+        if before is not None:  # measured again: what it took before counts too
+            spent = before.told.get("seconds", {})
+            told["seconds"] = {key: round(s + spent.get(key, 0.0), 3) for key, s in told["seconds"].items()}
+            told |= {key: before.told[key] for key in ("from",) if spent and key in before.told}
+        index.append(cell, "done", engine=engine, measured=wanted, **told)
     elif told["state"] == "failed":
         index.append(cell, "failed", engine=engine, error=told["error"])
 
@@ -138,9 +143,11 @@ def agree(study: Study, folder: Path) -> None:
         return
     kept = Study.read(folder)
     if kept.search or study.search:
-        mine, theirs = (s.tables.model_dump(exclude={"name", "search"}) for s in (study, kept))
-        if mine != theirs or bool(kept.search) != bool(study.search):
-            raise Problem(f"{folder} holds another search: choose another --out")
+        mine, theirs = (_sought(s) for s in (study, kept))
+        if mine != theirs:
+            raise Problem(
+                f"{folder} holds another search, of which only the number of trials may change: choose another --out"
+            )
         return
     names = {cell.name for cell in study.cells()}
     gone = [cell for cell in kept.cells() if cell.name not in names]
@@ -151,6 +158,12 @@ def agree(study: Study, folder: Path) -> None:
         )
 
 
+def _sought(study: Study) -> Any:
+    """What a search is, but for how many trials it has; paths to data as they are kept."""
+    tables = study.kept
+    return tables | {"search": tables["search"] and {k: v for k, v in tables["search"].items() if k != "trials"}}
+
+
 def _counts(folder: Path, study: Study) -> Counter[str]:
     entries = Index(folder).read()
     failed = sum(entry.state == "failed" for entry in entries.values())
@@ -158,7 +171,7 @@ def _counts(folder: Path, study: Study) -> Counter[str]:
 
 
 def _gather(store: Store | None, folder: Path, name: str) -> None:
-    if store is not None and not store.has(name):
+    if store is not None:
         try:
             store.send(folder / "runs" / name, name)
         except Exception as error:  # every file system has errors of its own; what is missing is sent at the end

@@ -18,7 +18,7 @@ from elboroom.studies.exhibits import Exhibit, exhibits
 from elboroom.studies.index import Index
 from elboroom.studies.scores import Scores
 from elboroom.studies.study import Study
-from elboroom.studies.summary import PARTS, digits, latex, markdown, summary, wide
+from elboroom.studies.summary import PARTS, digits, latex, markdown, place, summary, wide
 from elboroom.studies.table import Row, as_csv, results
 from elboroom.training.checkpoint import write
 
@@ -33,14 +33,14 @@ def write_report(folder: str | Path, out: str | Path | None = None, score: str |
     folder = Path(folder)
     path = folder / "report.html" if out is None else Path(out)
     study, rows = Study.read(folder), results(folder)
-    sets = list(dict.fromkeys(row["data"] for row in rows))
+    sets = list(dict.fromkeys(map(place, rows)))
     if not sets:
         raise Problem(f"no run of {folder} is finished yet: elbo study run {folder}")
     body, contents = [], []
     for data in sets:
         scores = Scores.of(rows, data)
         shown = Path(data).name
-        tail = "" if len(sets) == 1 else "-" + "".join(c if c.isalnum() else "-" for c in Path(data).stem)
+        tail = _tail(data, sets)
         if len(sets) > 1:
             body.append(f'<h2 class="set" id="set{tail}">{escape(shown)}</h2>')
         for exhibit in exhibits(scores, folder, tail, score, n):
@@ -53,6 +53,14 @@ def write_report(folder: str | Path, out: str | Path | None = None, score: str |
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, page.encode())
     return path
+
+
+def _tail(data: str, sets: list[str]) -> str:
+    """What tells the figures of a data set apart where there are several."""
+    stems = ["".join(c if c.isalnum() else "-" for c in Path(one).stem) for one in sets]
+    at = sets.index(data)
+    number = f"-{stems[: at + 1].count(stems[at])}" if stems.count(stems[at]) > 1 else ""
+    return "" if len(sets) == 1 else f"-{stems[at]}{number}"
 
 
 def _exhibit(exhibit: Exhibit, folder: Path) -> str:
@@ -87,7 +95,8 @@ def _inline(exhibit: Exhibit, folder: Path) -> tuple[str, int]:
 
 def _tables(scores: Scores, rows: list[Row], folder: Path, tail: str) -> str:
     """The tables of a data set, on the page and as files in Markdown, LaTeX and CSV."""
-    found = summary((row for row in rows if row["data"] == scores.data), ("method", "setting"))
+    here = [row for row in rows if place(row) == scores.data and row["metric"] in scores.columns]
+    found = summary(here, ("data", "size", "method", "setting"))
     names = charts.main_metrics(scores)
     names = [
         *names,
@@ -114,7 +123,8 @@ def _tables(scores: Scores, rows: list[Row], folder: Path, tail: str) -> str:
         shown = _html(content, columns)
         shown = f"<details><summary>show</summary>{shown}</details>" if name == "summary" else shown
         parts.append(f'<h3>{name.capitalize()}</h3><p class="caption">{caption}</p>{shown}{sources}')
-    return f'<section id="tables{tail}"><h2>Tables</h2>{"".join(parts)}</section>\n'
+    lost = "".join(f'<p class="absent">Left out: {escape(reason)}.</p>' for reason in scores.left_out)
+    return f'<section id="tables{tail}"><h2>Tables</h2>{"".join(parts)}{lost}</section>\n'
 
 
 def _html(rows: list[Row], columns: list[str]) -> str:

@@ -123,8 +123,9 @@ def flipped(run: Run) -> Drawn:
 def shifted(run: Run) -> Drawn:
     """A triangle that was never seen, and inverted images; its data are drift, overlap and the rank of the ELBO."""
     figure = shift(run)
-    elbos = np.concatenate([elbo_per_example(run.model, batch) for batch in run.split(most=1000).batches()])
-    found = domain_shift(run.model, run.examples(8), elbos)
+    split = run.split(most=1000)
+    known = [elbo_per_example(run.model, batch) for batch in split.batches()] if split.has_density else []
+    found = domain_shift(run.model, run.examples(8), np.concatenate([np.zeros(0), *known]))
     return figure, [
         {"run": run.folder.name, "input": name, "drift": r.drift, "overlap": r.overlap, "elbo above": r.rank}
         for name, r in found.items()
@@ -133,6 +134,8 @@ def shifted(run: Run) -> Drawn:
 
 def of_best(run: Run, n: int) -> list[tuple[str, str, str, bool, Callable[[], Drawn]]]:
     """What a study shows of its best run beside traversals: name, title, caption, whether it is a chart, how it is drawn."""
+    if not run.latent:
+        raise Problem(f"{run.spec.method} has no z")
     codes = Codes.of(run, n)
     return [
         ("reconstructions", "Reconstructions", "Inputs, their outputs and the signed difference: only edges should show "

@@ -18,10 +18,12 @@ from elboroom.data.dataset import DataSet
 from elboroom.data.text import Reading
 from elboroom.methods.registry import checked
 from elboroom.studies import disk
+from elboroom.studies.index import Index
 from elboroom.studies.space import Cell
 from elboroom.studies.study import Study, settings
+from elboroom.studies.table import finished
 from elboroom.studies.tables import Measure
-from elboroom.studies.work import measured, tidy, trained
+from elboroom.studies.work import measured, threads_of, tidy, trained
 from elboroom.training import session
 from elboroom.training.session import Own
 from elboroom.training.spec import Spec, specify
@@ -38,6 +40,8 @@ def validate(study: Study) -> None:
             raise Problem(
                 f"{study.where}: [[runs]] {number + 1} has a range of {name}: say draws = N, or search for it"
             )
+        if not block.count and not study.search:
+            raise Problem(f"{study.where}: [[runs]] {number + 1} has no run: a list in it is empty")
     if not study.count:
         raise Problem(f"{study.where} has no run: a list in it is empty")
     for cell in settings(study):
@@ -47,17 +51,36 @@ def validate(study: Study) -> None:
             raise Problem(f"{study.where}: {problem}") from None
 
 
+def same_data(folder: Path) -> None:
+    """Refuses a study whose data are not those any more that its finished runs have seen."""
+    seen: dict[tuple[str, int | None], str] = {}
+    for name, entry in finished(folder, Index(folder).read()).items():
+        where = (entry.cell.data, entry.cell.size)
+        if not (folder / "runs" / name / "spec.json").exists():
+            continue
+        kept = Spec.read(folder / "runs" / name).data["hash"]
+        if where not in seen:
+            seen[where] = specified(entry.cell).data["hash"]
+        if kept != seen[where]:
+            raise Problem(f"{where[0]} has changed since {name} was trained on it: begin another study")
+
+
 def specified(cell: Cell) -> Spec:
     """The spec that a run of a cell will have."""
     options = dict(cell.options)
     said = {name: options.pop(name) for name in Reading.model_fields if name in options}
     reading = checked(Reading, said)
-    data = _data(cell.data, cell.size, tuple(sorted(said.items())))
+    data = _data(cell.data, cell.size, tuple(sorted(said.items())), _changed(cell.data))
     return specify(cell.method, data, cell.data, cell.size, options | {"seed": cell.seed}, reading)
 
 
+def _changed(source: str) -> int:
+    """When a file was last written; 0 of anything else."""
+    return Path(source).stat().st_mtime_ns if Path(source).is_file() else 0
+
+
 @lru_cache(4)
-def _data(source: str, size: int | None, said: tuple[tuple[str, Any], ...]) -> DataSet:
+def _data(source: str, size: int | None, said: tuple[tuple[str, Any], ...], changed: int) -> DataSet:
     return registry.load(source, size=size, reading=checked(Reading, dict(said)))
 
 
@@ -114,7 +137,7 @@ def probe(cell: Cell, measure: Measure | None, folder: Path) -> Probe:
     """A run of a few steps, measured if asked for."""
     timer = Timer()
     few = {"steps": STEPS, "epochs": 0, "log_every": SKIP, "checkpoint_every": STEPS}
-    torch.set_num_threads(int(cell.options.get("threads", 1)))
+    torch.set_num_threads(threads_of(cell))
     _, run = trained(replace(cell, options=cell.options | few), folder, lambda spec: timer)
     begun = time.perf_counter()
     if measure is not None:

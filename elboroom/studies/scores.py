@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.evaluate.disentanglement.agreement import Ranks, rank_agreement, selection_regret, variance_explained
-from elboroom.studies.summary import LOWER, unmixed
+from elboroom.studies.summary import best_of, mixed, place
 from elboroom.studies.table import Row
 
 Floats = NDArray[np.float64]
@@ -32,20 +32,24 @@ class Scores:
     columns: dict[str, Floats]  # metric -> (runs,)
     units: dict[str, str]
     estimators: dict[str, str]
+    left_out: tuple[str, ...] = ()  # why a metric has no column
 
     @classmethod
     def of(cls, rows: Iterable[Row], data: str) -> Scores:
-        """The rows of one data set; refuses a metric that was measured in two ways."""
-        kept = unmixed(row for row in rows if row["data"] == data)
+        """The rows of one data set, at one size; a metric that was measured in two ways is left out."""
+        here = [row for row in rows if place(row) == data and row["value"] is not None]
+        reasons = {metric: reason for (_, metric), reason in mixed(here).items()}
+        kept = [row for row in here if row["metric"] not in reasons]
         if not kept:
             raise Problem(f"no run on {data} is finished yet")
         runs = {row["run"]: {key: row[key] for key in HEAD} for row in kept}
-        place = {name: i for i, name in enumerate(runs)}
+        at = {name: i for i, name in enumerate(runs)}
         columns: dict[str, Floats] = {}
         for row in kept:
-            columns.setdefault(row["metric"], np.full(len(runs), np.nan))[place[row["run"]]] = row["value"]
+            columns.setdefault(row["metric"], np.full(len(runs), np.nan))[at[row["run"]]] = row["value"]
         units = {row["metric"]: row["unit"] for row in kept}
-        return cls(data, tuple(runs.values()), columns, units, {row["metric"]: row["estimator"] for row in kept})
+        estimators = {row["metric"]: row["estimator"] for row in kept}
+        return cls(data, tuple(runs.values()), columns, units, estimators, tuple(reasons.values()))
 
     @property
     def methods(self) -> list[str]:
@@ -80,12 +84,16 @@ class Scores:
         if asked is not None:
             if asked not in self.columns:
                 raise unknown("metric in this table", asked, self.columns)
+            if best_of(asked) is None:
+                raise Problem(f"of {asked} neither more nor less is better, so no run is the best by it")
             return asked
-        return next((name for name in FIRST if name in self.columns), next(iter(self.columns)))
+        return next((name for name in (*FIRST, *self.columns) if name in self.columns and best_of(name)), "")
 
     def best(self, metric: str, method: str | None = None) -> Row | None:
         """The run that is best by a metric, among all or those of a method."""
-        signed = -self.columns[metric] if metric in LOWER else self.columns[metric]
+        if best_of(metric) is None:
+            return None
+        signed = -self.columns[metric] if best_of(metric) is min else self.columns[metric]
         known = [i for i, run in enumerate(self.runs) if method in (None, run["method"]) and np.isfinite(signed[i])]
         return self.runs[max(known, key=lambda i: signed[i])] if known else None
 
@@ -118,9 +126,15 @@ class Scores:
         found = []
         for rule, lower in RULES.items():
             if rule in self.columns and self.varies(rule):
-                row: dict[str, Any] = {"rule": f"{'lowest' if lower else 'highest'} {rule}"}
+                values = self.columns[rule]
+                pick = int(np.nanargmin(values) if lower else np.nanargmax(values))
+                row: dict[str, Any] = {
+                    "rule": f"{'lowest' if lower else 'highest'} {rule}",
+                    "picks": self.runs[pick]["run"],
+                }
                 for metric in self.supervised:
-                    regret = selection_regret(self.columns[metric], self.columns[rule], lower)
-                    row |= {"picks": self.runs[regret.picked]["run"], metric: f"{regret.rank:g} of {regret.n}"}
+                    if np.isfinite(self.columns[metric][pick]):
+                        regret = selection_regret(self.columns[metric], values, lower)
+                        row[metric] = f"{regret.rank:g} of {regret.n}"
                 found.append(row)
         return found

@@ -18,6 +18,7 @@ from elboroom.data.sources import SOURCES
 from elboroom.methods.registry import card
 
 PLACES = ("method", "data", "size", "seed")  # what a cell has beside its options
+ZIP = "zip holds lists that go together, as in zip = { off = [1, 10], diag = [10, 100] }"
 TRIES = 1000  # draws for one that is unlike those before it
 
 
@@ -93,20 +94,25 @@ class Range:
             if not isinstance(entry.get(key), int | float) or not math.isfinite(entry[key]):
                 raise Problem(f"a range of {name} needs numbers low and high: {name} = {{ low = 1, high = 10 }}")
         found = cls(**entry)
-        if found.low > found.high:
+        if found.ends[0] > found.ends[1]:
             raise Problem(f"the range of {name} is empty: from {shown(found.low)} to {shown(found.high)}")
         if found.log and found.low <= 0:
             raise Problem(f"a range of {name} that is even in the logarithm starts above 0, not at {shown(found.low)}")
         return found
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the most that can be drawn."""
+        return (math.ceil(self.low), math.floor(self.high)) if self.whole else (self.low, self.high)
+
     def draw(self, rng: np.random.Generator) -> float | int:
         """One value, of four digits so that it can be written down."""
         ends = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
         if self.whole and not self.log:
-            return int(rng.integers(math.ceil(self.low), math.floor(self.high), endpoint=True))
+            return int(rng.integers(int(self.ends[0]), int(self.ends[1]), endpoint=True))
         value = float(rng.uniform(*ends))
         value = math.exp(value) if self.log else value
-        return round(value) if self.whole else float(f"{value:.4g}")
+        return int(np.clip(round(value), *self.ends)) if self.whole else float(f"{value:.4g}")
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,10 @@ class Block:
         lists = {
             key: value if isinstance(value, list) else [value] for key, value in given.items() if key not in ranges
         }
+        for key, values in lists.items():
+            for value in values:
+                if not isinstance(value, str | int | float | bool):
+                    raise Problem(f"{key} is text, a number, true or false, or a list of these, not {value!r}")
         last = [key for key in ("data", "size", "seed") if key in lists]  # seeds vary fastest
         order = [*(key for key in lists if key not in last), *last]
         axes = [tuple({key: choice} for choice in lists[key]) for key in order]
@@ -174,7 +184,7 @@ class Block:
 def _together(zipped: Any) -> tuple[dict[str, Any], ...]:
     """The choices of lists that go together."""
     if not isinstance(zipped, Mapping) or not all(isinstance(values, list) for values in zipped.values()):
-        raise Problem("zip holds lists that go together, as in zip = { off = [1, 10], diag = [10, 100] }")
+        raise Problem(ZIP)
     lengths = {key: len(values) for key, values in zipped.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{key} {count}" for key, count in lengths.items())

@@ -14,7 +14,7 @@ from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods.registry import card
 from elboroom.studies import tables as tables_
-from elboroom.studies.space import Block, Cell, shown
+from elboroom.studies.space import ZIP, Block, Cell, shown, source
 from elboroom.studies.tables import Measure, Search, Tables
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
@@ -62,17 +62,20 @@ class Study:
     def count(self) -> int:
         """How many runs it has; none is made to say so."""
         if self.search:
-            return self.search.trials * max((block.count for block in self.blocks), default=0)
+            return self.search.trials * max((len(block.axes[-1]) for block in self.blocks), default=0)
         return sum(block.count for block in self.blocks)
 
     def _block(self, number: int, entry: Mapping[str, Any]) -> Block:
         tables, own = self.tables, dict(entry)
         seeds = _seeds(own.pop("seeds", tables.seeds))
-        every = {key: value for key, value in tables.every.items() if key not in own.get("zip", {})}
+        zipped = own.get("zip", {})
+        if not isinstance(zipped, Mapping):
+            raise Problem(f"{self.where}: [[runs]] {number + 1}: {ZIP}")
+        every = {key: value for key, value in tables.every.items() if key not in zipped}
         if "method" not in {**every, **own}:
             raise Problem(f"{self.where}: [[runs]] {number + 1} names no method")
         places: dict[str, Any] = {"data": tables.data, "size": tables.size, "seed": seeds}
-        places = {key: value for key, value in places.items() if value is not None}
+        places = {key: value for key, value in places.items() if value is not None and key not in zipped}
         whole = {"method": "", "threads": 1} | every | places | own
         try:
             block = Block.of(whole, seed=tables.draw_seed + number)
@@ -97,14 +100,17 @@ class Study:
         every, runs = dict(self.tables.every), [dict(entry) for entry in self.tables.runs]
         if steps is not None:
             usual = every.get("steps", Fit().steps)
-            if not isinstance(usual, int):
+            if not _is_count(usual):
                 raise Problem("--steps scales a study whose [every] says one number of steps")
+            every["steps"] = usual
             for table in (every, *runs):
                 table.pop("epochs", None)
-                said = table.get("steps", usual)
-                few = [max(1, round(n * steps / usual)) for n in (said if isinstance(said, list) else [said])]
-                if table is every or "steps" in table:
-                    table["steps"] = few if isinstance(said, list) else few[0]
+                zipped = table.get("zip")
+                for inner in (table, *([dict(zipped)] if isinstance(zipped, Mapping) and "steps" in zipped else [])):
+                    if "steps" in inner:
+                        inner["steps"] = _in_proportion(inner["steps"], steps / usual)
+                    if inner is not table:
+                        table["zip"] = inner
         if seeds is not None:
             runs = [{key: value for key, value in entry.items() if key != "seeds"} for entry in runs]
         update = {"runs": runs, "every": every} | ({} if seeds is None else {"seeds": seeds})
@@ -118,14 +124,25 @@ class Study:
 
     def write(self, folder: Path) -> None:
         """Keeps it in its folder."""
-        write_json(folder / FILE, {"format": 1, "name": self.name} | self.tables.model_dump(exclude={"name"}))
+        write_json(folder / FILE, {"format": 1, "name": self.name} | self.kept)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Its tables as they are kept: plain, and with paths to data that hold wherever they are read."""
+        tables = self.tables.model_dump(exclude={"name"})
+        return _settled(tables) | {"runs": [_settled(entry) for entry in tables["runs"]]}
 
     @classmethod
     def read(cls, source: str | Path) -> Study:
         """The study of a .toml file, of the folder of a study, or a preset by its name."""
         path = Path(source)
         if (path / FILE).exists():
-            entry = json.loads((path / FILE).read_text())
+            try:
+                entry = json.loads((path / FILE).read_text())
+            except ValueError as error:
+                raise Problem(
+                    f"{path / FILE} is damaged ({error}): write it again from the file of the study"
+                ) from None
             return cls.of({key: value for key, value in entry.items() if key != "format"}, str(path / FILE))
         if path.is_dir():
             raise Problem(f"{path} is not the folder of a study: it has no {FILE}")
@@ -158,6 +175,16 @@ def presets() -> dict[str, str]:
     return {name: text.splitlines()[0].removeprefix("# ") for name, text in sorted(texts.items())}
 
 
+def _settled(table: dict[str, Any]) -> dict[str, Any]:
+    """A table whose paths to data hold wherever it is read."""
+    said = {key: value for key, value in table.items() if key in ("data", "zip") and value}
+    if isinstance(said.get("zip"), dict):
+        said["zip"] = _settled(said["zip"])
+    if "data" in said:
+        said["data"] = [source(d) for d in said["data"]] if isinstance(said["data"], list) else source(said["data"])
+    return table | said
+
+
 def axes(cells: list[Cell]) -> dict[str, tuple[str, ...]]:
     """By method, the options that tell its settings apart: those that vary, or else those of its own that were said."""
     found: dict[str, tuple[str, ...]] = {}
@@ -168,6 +195,18 @@ def axes(cells: list[Cell]) -> dict[str, tuple[str, ...]]:
         own = {option.name for option in card(method).options}
         found[method] = tuple(varied or [name for name in names if name in own])
     return found
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _in_proportion(said: Any, share: float) -> Any:
+    """Numbers of steps, all scaled alike."""
+    if not all(_is_count(n) for n in (said if isinstance(said, list) else [said])):
+        raise Problem(f"--steps scales numbers of steps, and not {said!r}")
+    few = [max(1, round(n * share)) for n in (said if isinstance(said, list) else [said])]
+    return few if isinstance(said, list) else few[0]
 
 
 def _seeds(said: Any) -> list[int]:
@@ -185,6 +224,8 @@ def settings(study: Study) -> Iterator[Cell]:
             yield from {cell.setting: cell for cell in block.cells()}.values()
             continue
         drawn, first = block.drawn()[0], [axis[:1] for axis in block.axes]
+        for name, end in ((name, end) for name, r in block.ranges.items() for end in r.ends):
+            yield from replace(block, axes=tuple(first)).cells({**drawn, name: end})
         for place, axis in enumerate(block.axes):
             for choice in axis if "seed" not in axis[0] else ():
                 yield from replace(block, axes=(*first[:place], (choice,), *first[place + 1 :])).cells(drawn)

@@ -12,9 +12,37 @@ from elboroom.core.problem import Problem, unknown
 from elboroom.studies.table import Row
 
 # What a setting says of the run or of the data, not of how the number was made.
-RESULTS = {"data", "J", "of", "active", "live", "runs", "factors"}
-LOWER = {"distortion", "squared_error", "bits_per_dim", "perplexity", "perplexity_posthoc"}
-NEITHER = {"rate", "rate_per_dim", "aggregate_rate", "active_units", "active-units", "mutual_information"}
+RESULTS = {"data", "J", "of", "active", "live", "runs", "factors", "tau", "tokens", "words"}
+LOWER = {
+    "distortion",
+    "squared_error",
+    "bits_per_dim",
+    "perplexity",
+    "perplexity_posthoc",
+    "gaussian-tc",
+    "mean-mi",
+    "total-correlation",
+    "gaussian-wasserstein",
+    "gaussian-wasserstein-norm",
+    "unigram_kl",
+    "forward_ppl",
+    "reverse_ppl",
+    "self_bleu_2",
+    "self_bleu_3",
+}
+NEITHER = {
+    "rate",
+    "rate_per_dim",
+    "aggregate_rate",
+    "active_units",
+    "active-units",
+    "mutual_information",
+    "index-code-mi",
+    "dimension-wise-kl",
+    "sparsity",
+    "unigram_entropy",
+    "average_length",
+}
 PARTS = ("median", "q25", "q75", "best", "n")
 
 
@@ -22,6 +50,24 @@ def made_by(row: Row) -> tuple[str, str]:
     """How a number was made: its estimator, and the settings that it depends on."""
     settings = json.loads(row["settings"] or "{}")
     return row["estimator"] or "", json.dumps({k: v for k, v in settings.items() if k not in RESULTS}, sort_keys=True)
+
+
+def place(row: Row) -> str:
+    """Where numbers compare: a data set, at one size of its images."""
+    return str(row["data"]) if row.get("size") is None else f"{row['data']} at {row['size']}"
+
+
+def mixed(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
+    """By place and metric, why its values do not compare, where two estimators have made them."""
+    makers: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            makers.setdefault((place(row), row["metric"]), {})[made_by(row)] = None
+    return {
+        (where, metric): f"{metric} was measured in {len(found)} ways, which do not compare: {_apart(list(found))}"
+        for (where, metric), found in makers.items()
+        if len(found) > 1
+    }
 
 
 def unmixed(rows: Iterable[Row], estimator: str | None = None) -> list[Row]:
@@ -32,15 +78,8 @@ def unmixed(rows: Iterable[Row], estimator: str | None = None) -> list[Row]:
         if estimator not in known:
             raise unknown("estimator", estimator, known)
         kept = [row for row in kept if row["estimator"] == estimator]
-    makers: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
-    for row in kept:
-        makers.setdefault((row["data"], row["metric"]), {})[made_by(row)] = None
-    for (_, metric), found in makers.items():
-        if len(found) > 1:
-            raise Problem(
-                f"{metric} was measured in {len(found)} ways, which do not compare: {_apart(list(found))}; "
-                "choose one, as in --estimator NAME, or measure all runs alike"
-            )
+    for reason in mixed(kept).values():
+        raise Problem(f"{reason}; choose one, as in --estimator NAME, or measure all runs alike")
     return kept
 
 
@@ -55,26 +94,33 @@ def _apart(ways: Sequence[tuple[str, str]]) -> str:
 
 def best_of(metric: str) -> Callable[[Sequence[float]], float] | None:
     """max or min, as the metric goes; None where neither is better."""
-    return None if metric in NEITHER else min if metric in LOWER else max
+    if metric in NEITHER or metric.endswith("_dual"):
+        return None
+    return min if metric in LOWER or metric.startswith("drift-") else max
 
 
 def summary(
-    rows: Iterable[Row], by: Sequence[str] = ("data", "method", "setting"), estimator: str | None = None
+    rows: Iterable[Row], by: Sequence[str] = ("data", "size", "method", "setting"), estimator: str | None = None
 ) -> list[Row]:
     """Median, quartiles, best and n of every metric in every group."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     kept = unmixed(rows, estimator)
-    for key in by:
-        if kept and key not in kept[0]:
-            raise unknown("column", key, kept[0])
+    for column in by:
+        if kept and column not in kept[0]:
+            raise unknown("column", column, kept[0])
+    grouped = [column for column in by if column in ("data", "size")]
+    if len({place(row) for row in kept}) > len({tuple(row[column] for column in grouped) for row in kept}):
+        raise Problem(
+            "numbers of several data sets or sizes do not compare: keep data and size among the columns to group by"
+        )
     for row in kept:
         groups.setdefault((*(row[key] for key in by), row["metric"]), []).append(row)
     found = []
-    for (*place, metric), group in groups.items():
+    for (*key, metric), group in groups.items():
         values = [float(row["value"]) for row in group]
         q25, median, q75 = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
         pick = best_of(metric)
-        head = dict(zip(by, place, strict=True)) | {"metric": metric, "estimator": group[0]["estimator"]}
+        head = dict(zip(by, key, strict=True)) | {"metric": metric, "estimator": group[0]["estimator"]}
         head |= {"median": median, "q25": q25, "q75": q75, "best": None if pick is None else pick(values)}
         found.append(head | {"n": len(values), "unit": group[0]["unit"]})
     return found
@@ -121,10 +167,17 @@ def _tex(text: str) -> str:
 
 
 def wide(found: Sequence[Row], metrics: Sequence[str], by: Sequence[str] = ("method", "setting")) -> list[Row]:
-    """One row a group, one column a metric: `median [q25, q75]`."""
+    """One row a group, one column a metric: `median [q25, q75]`, with its n where some runs have no value."""
+    most: dict[tuple[Any, ...], int] = {}
+    for one in found:
+        if one["metric"] in metrics:
+            key = tuple(one[key] for key in by)
+            most[key] = max(most.get(key, 0), one["n"])
     rows: dict[tuple[Any, ...], Row] = {}
     for one in found:
         if one["metric"] in metrics:
-            row = rows.setdefault(tuple(one[key] for key in by), {key: one[key] for key in by} | {"n": one["n"]})
-            row[one["metric"]] = f"{digits(one['median'])} [{digits(one['q25'])}, {digits(one['q75'])}]"
+            n = most[tuple(one[key] for key in by)]
+            row = rows.setdefault(tuple(one[key] for key in by), {key: one[key] for key in by} | {"n": n})
+            few = f" (n {one['n']})" if one["n"] < n else ""
+            row[one["metric"]] = f"{digits(one['median'])} [{digits(one['q25'])}, {digits(one['q75'])}]{few}"
     return list(rows.values())

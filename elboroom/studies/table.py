@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from elboroom.core.problem import Problem
 from elboroom.evaluate.disentanglement.udr import udr
+from elboroom.methods.registry import card
 from elboroom.studies.index import Entry, Index
 from elboroom.studies.space import Cell, shown
 from elboroom.studies.study import Study, axes
-from elboroom.studies.work import CODES
+from elboroom.studies.work import CODES, readable
 from elboroom.training.checkpoint import write
 
 RESULTS, TIMINGS = "table", "timings"
@@ -41,9 +43,7 @@ COLUMNS: dict[str, dict[str, str]] = {
 def finished(folder: Path, entries: Mapping[str, Entry]) -> dict[str, Entry]:
     """The entries of runs that are done and still there."""
     return {
-        name: entry
-        for name, entry in entries.items()
-        if entry.state == "done" and (folder / "runs" / name / "metrics.json").exists()
+        name: entry for name, entry in entries.items() if entry.state == "done" and readable(folder / "runs" / name)
     }
 
 
@@ -62,14 +62,13 @@ def results(folder: Path) -> list[Row]:
         if cell.name in done:
             names = named[cell.method]
             numbers = [cell.options.get(name) for name in names]
-            strength = next((float(x) for x in numbers if isinstance(x, int | float) and not isinstance(x, bool)), None)
             head = {
                 "run": cell.name,
                 "method": cell.method,
                 "data": cell.data,
                 "size": cell.size,
                 "setting": ", ".join(f"{name} {shown(x)}" for name, x in zip(names, numbers, strict=True)),
-                "strength": strength,
+                "strength": _strength(cell, names),
                 "seed": cell.seed,
                 "options": json.dumps(cell.options, sort_keys=True),
             }
@@ -77,6 +76,13 @@ def results(folder: Path) -> list[Row]:
             found = {name: entry for name, entry in kept.items() if name != "run"} | agreed.get(cell.name, {})
             rows += [head | _number(name, found[name]) for name in sorted(found)]
     return rows
+
+
+def _strength(cell: Cell, names: Sequence[str]) -> float | None:
+    """The first number among the options that tell settings apart, those of the method itself before all others."""
+    own = {option.name for option in card(cell.method).options}
+    found = [cell.options.get(name) for name in sorted(names, key=lambda name: name not in own)]
+    return next((float(x) for x in found if isinstance(x, int | float) and not isinstance(x, bool)), None)
 
 
 def _number(metric: str, entry: Mapping[str, Any]) -> Row:
@@ -104,7 +110,10 @@ def agreement(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
     with threadpool_limits(1):  # so that a table has the same bytes on any number of threads
         for group in (group for group in groups.values() if len(group) > 1):
             kept = [np.load(folder / "runs" / cell.name / CODES, allow_pickle=False) for cell in group]
-            scores = udr([(file["codes"], file["rates"]) for file in kept])
+            try:
+                scores = udr([(file["codes"], file["rates"]) for file in kept])
+            except Problem:  # some of them were measured otherwise, and are to be measured again
+                continue
             settings = {name: value for name, value in scores.settings.items() if name != "live"}
             for cell, value in zip(group, scores.values, strict=True):
                 found[cell.name] = {"udr": {"value": value, "mode": scores.mode, "settings": settings}}
@@ -148,11 +157,13 @@ def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The answer to a question in SQL; the tables are `results` and `timings`."""
-    if not (folder / f"{RESULTS}.csv").exists():
-        raise Problem(f"{folder} has no table yet: elbo study run {folder}")
-    with _connected() as database:
-        database.execute(f"CREATE TABLE results AS {_reads(folder, RESULTS)}")
-        database.execute(f"CREATE TABLE timings AS {_reads(folder, TIMINGS)}")
+    rows = {RESULTS: results(folder), TIMINGS: timings(folder)}
+    if not rows[RESULTS]:
+        raise Problem(f"no run of {folder} is finished yet: elbo study run {folder}")
+    with _connected() as database, tempfile.TemporaryDirectory() as made:
+        for name, table in ((RESULTS, "results"), (TIMINGS, "timings")):
+            write(Path(made) / f"{name}.csv", as_csv(rows[name], list(COLUMNS[name])).encode())
+            database.execute(f"CREATE TABLE {table} AS {_reads(Path(made), name)}")
         database.execute("SET enable_external_access = false")  # a question reads the two tables and nothing else
         try:
             answer = database.execute(sql)

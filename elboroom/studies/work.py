@@ -55,9 +55,14 @@ def attempt(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence) -> dic
         return {"state": "failed", "error": " ".join(said.split())}
 
 
+def threads_of(cell: Cell) -> int:
+    """The threads of a run: one, unless it says how many."""
+    return int(cell.options.get("threads") or 1)
+
+
 def perform(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence) -> dict[str, Any]:
     """Trains and measures a cell in the folder of its study, from wherever an earlier attempt left it; its timing."""
-    folder, threads = root / "runs" / cell.name, int(cell.options.get("threads", 1))
+    folder, threads = root / "runs" / cell.name, threads_of(cell)
     with holding(root / "locks" / cell.name), threadpool_limits(threads):
         torch.set_num_threads(threads)
         began = time.perf_counter()
@@ -94,9 +99,16 @@ def _newest(folder: Path) -> Checkpoint | None:
 def measured(run: Run, measure: Measure) -> None:
     """Adds to metrics.json what is asked for and not there yet; numbers of another protocol are measured again."""
     path, protocol = run.folder / MEASURED, measure.model_dump(exclude=MORE)
-    if not path.exists() or json.loads(path.read_text()) != protocol:
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if before.get("protocol") != protocol or not readable(run.folder):
         (run.folder / "metrics.json").unlink(missing_ok=True)
-        write_json(path, protocol)
+    elif before["labels"] != measure.labels:  # efficiencies are ratios to the largest size
+        stale = ("downstream-", "efficiency-")
+        kept = {name: number for name, number in run.measured.items() if not name.startswith(stale)}
+        write_json(run.folder / "metrics.json", kept)
+    if before.get("codes") != measure.codes:
+        (run.folder / CODES).unlink(missing_ok=True)
+    write_json(path, {"protocol": protocol, "labels": measure.labels, "codes": measure.codes})
     if "distortion" not in run.measured:
         run.evaluate(samples=measure.samples, most=measure.most)
     table = partial(code_table, run, allow_smaller=measure.smaller)
@@ -107,6 +119,14 @@ def measured(run: Run, measure: Measure) -> None:
     _add(run, [f"drift-{share:g}" for share in FLIPS] if measure.flips else [], lambda: _flipped(run))
     if measure.codes and not (run.folder / CODES).exists():
         _keep_codes(run, measure.codes)
+
+
+def readable(folder: Path) -> bool:
+    """Whether the numbers of a run are there and whole."""
+    try:
+        return isinstance(json.loads((folder / "metrics.json").read_text()), dict)
+    except (OSError, ValueError):
+        return False
 
 
 def _add(run: Run, names: list[str], find: Callable[[], Mapping[str, Any]]) -> None:

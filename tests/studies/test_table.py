@@ -21,7 +21,7 @@ from elboroom.studies.table import COLUMNS, as_csv, timings, write_tables
 
 
 def row(value: float | None, metric: str = "mig", **other: Any) -> dict[str, Any]:
-    head = {"data": "d", "method": "m", "setting": "", "estimator": "dlib", "settings": "{}", "unit": ""}
+    head = {"data": "d", "size": None, "method": "m", "setting": "", "estimator": "dlib", "settings": "{}", "unit": ""}
     return {**head, "metric": metric, "value": value, **other}
 
 
@@ -121,6 +121,8 @@ def test_median_quartiles_best_and_n() -> None:
     assert (one["median"], one["q25"], one["q75"], one["best"], one["n"]) == (0.3, 0.2, 0.4, 0.9, 5)
     assert (two["median"], two["best"], two["n"]) == (4.0, 3.0, 2), "less distortion is better"
     assert summarise([row(3.0, "rate")])[0]["best"] is None, "no rate is better than another"
+    for name in ("gaussian-tc", "mean-mi", "total-correlation", "drift-0.01"):
+        assert summarise([row(0.1, name), row(5.0, name)])[0]["best"] == 0.1, name
     assert summarise([row(None, reason="none"), row(0.5)])[0]["n"] == 1
     assert [s["n"] for s in summarise([row(1.0, seed=0), row(2.0, seed=1)], ("seed",))] == [1, 1]
 
@@ -147,10 +149,17 @@ def test_a_run_measured_otherwise_by_hand_is_noticed(finished: Path, elbo: Elbo)
     metrics = json.loads((run / "metrics.json").read_text())
     metrics["log_likelihood"] |= {"estimator": "iw-500"}
     (run / "metrics.json").write_text(json.dumps(metrics))
-    for words in (["table", finished], ["report", finished]):
-        code, _, err = elbo("study", *words)
-        assert (code, len(err.splitlines())) == (2, 1), err
-        assert "log_likelihood was measured in 2 ways" in err
+    code, out, err = elbo("study", "table", finished, "--format", "csv")
+    assert code == 0
+    assert "left out: log_likelihood was measured in 2 ways" in err
+    assert "log_likelihood" not in out
+    assert "elbo" in out, "one metric that does not compare costs no other"
+    code, _, err = elbo("study", "table", finished, "--metric", "log_likelihood")
+    assert (code, len(err.splitlines())) == (2, 1), err
+    assert "choose one, as in --estimator NAME" in err
+    assert elbo("study", "report", finished)[0] == 0
+    page = (finished / "report.html").read_text(encoding="utf-8")
+    assert "Left out: log_likelihood was measured in 2 ways" in page
     code, out, _ = elbo("study", "table", finished, "--metric", "elbo", "--json")
     assert code == 0
     assert {r["metric"] for r in json.loads(out)} == {"elbo"}
