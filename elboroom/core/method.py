@@ -155,8 +155,8 @@ class Method(nn.Module):
     @property
     def couples(self) -> bool:
         """Whether a loss or the model couples the examples of a batch, which should then be of mixed lengths."""
-        terms = [term.couples for player in self.players for term in player.objective.terms]
-        return any(terms) or any(getattr(module, "couples", False) for module in self.model.modules())
+        parts = [part for player in self.players for pair in player.objective.parts for part in pair]
+        return any(getattr(part, "couples", False) for part in (*parts, *self.model.modules()))
 
     def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
         """Makes the optimisers; groups without one of their own take these."""

@@ -47,6 +47,8 @@ class Term:
 class Weight(nn.Module, ABC):
     """What stands before a term: a number, a schedule of the step, or a controller of the value. Memory lives in buffers."""
 
+    couples = False  # whether what it makes of a batch mean is not the mean of what it would make of each example
+
     @abstractmethod
     def now(self, step: int) -> float | Tensor:
         """The coefficient at this step."""

@@ -47,6 +47,12 @@ def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
         )
 
 
+def require_one_prior(model: Any, what: str) -> None:
+    """Refuses, in a sentence, a prior that is another for every label, where q(z) of all labels is held against it."""
+    if getattr(model.prior, "of_labels", False):
+        raise Problem(f"{what} is of one prior, and with --given there is one for every label: leave --given out")
+
+
 def require_density(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior without a density."""
     if not has_density(q):

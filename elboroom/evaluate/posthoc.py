@@ -14,6 +14,7 @@ from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import Gaussian, NoPrior
 
+FITTED = 10_000  # training codes that a Gaussian is fitted to
 CHUNK = 1024  # decoded examples at a time
 WIDTHS = [2.0**-k for k in range(9)]  # tau, in standard deviations of the codes
 
@@ -21,12 +22,13 @@ WIDTHS = [2.0**-k for k in range(9)]  # tau, in standard deviations of the codes
 def posthoc(split: Split, samples: int = 100) -> Number:
     """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r = N(E[z|x], tau^2 I), tau chosen on the tuning rows.
 
-    The prior is the model's own, or the Gaussian of the codes of the tuning rows where it has none. A valid bound of the
+    The prior is the model's own, or the Gaussian of the codes of training rows where it has none. A valid bound of the
     likelihood of that decoder under that prior, not a number that the method was trained for.
     """
     tuning = split.tuning
     assert tuning is not None
-    codes = tuning.codes[0].double()
+    train = Split.of(split.model, split.data, "train", split.given, FITTED, split.seed)
+    codes = train.codes[0].double()
     own = not isinstance(split.model.prior, NoPrior)
     fitted = MultivariateNormal(codes.mean(0), torch.cov(codes.T) + 1e-4 * torch.eye(codes.shape[1]))
     scale = codes.std(0).mean().item()

@@ -20,6 +20,7 @@ from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.families.ball import Wrapped
+from elboroom.families.gaussian import NoPrior
 from elboroom.families.point import Point
 
 Kind = Literal["gaussian", "flow"]
@@ -31,8 +32,9 @@ WIDER = 1.2  # scale of a proposal, in scales of q(z|x)
 
 
 def is_sampled(split: Split) -> bool:
-    """Whether q(z|x) is a law that can be sampled and has no density."""
-    return not split.has_density and not issubclass(split.model.families[0], Point)
+    """Whether q(z|x) is a law that can be sampled and has no density, beside a prior."""
+    q = split.model.families[0]
+    return not has_density(q) and not issubclass(q, Point) and not isinstance(split.model.prior, NoPrior)
 
 
 def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
@@ -66,8 +68,9 @@ def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
 def _weights(split: Split, batch: Batch, r: Any, samples: int) -> Tensor:
     z = r.rsample((samples,))
     nets = next(split.model.parameters()).dtype
-    px = split.model.likelihood(z if isinstance(r, Wrapped) else z.to(nets), batch)
-    weights: Tensor = px.log_prob(batch.x).double() + split.model.prior(batch).log_prob(z) - r.log_prob(z)
+    seen = z if isinstance(r, Wrapped) else z.to(nets)  # the ball has a precision of its own
+    px, p = split.model.likelihood(seen, batch), split.model.prior(batch)
+    weights: Tensor = px.log_prob(batch.x).double() + p.log_prob(seen).double() - r.log_prob(z)
     return weights
 
 

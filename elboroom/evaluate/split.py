@@ -16,6 +16,7 @@ from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import DataSet
+from elboroom.families.gaussian import NoPrior
 from elboroom.training.batches import batch_of, reseed
 
 
@@ -50,13 +51,13 @@ class Split:
 
     @property
     def has_density(self) -> bool:
-        """Whether q(z|x) has one."""
-        return has_density(self.model.families[0])
+        """Whether there is a log q(z|x) and a log p(z)."""
+        return has_density(self.model.families[0]) and not isinstance(self.model.prior, NoPrior)
 
     @property
     def has_many_priors(self) -> bool:
         """Whether p(z|u) is another for other labels."""
-        return bool(self.given) and self.model.prior(next(self.batches(2))).mean.dim() > 1
+        return bool(getattr(self.model.prior, "of_labels", False))
 
     @property
     def is_text(self) -> bool:

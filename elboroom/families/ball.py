@@ -122,6 +122,7 @@ class ConditionalWrapped(nn.Module):
     """p(z|u): a wrapped normal whose centre and variances are linear in a one-hot u; starts as that of N(0, I)."""
 
     family = Wrapped
+    of_labels = True
 
     def __init__(self, latent: int, given: int, ball: Ball) -> None:
         super().__init__()

@@ -120,6 +120,7 @@ class ConditionalNormal(nn.Module):
     """p(z|u) = N(mu(u), sigma^2(u)), linear in a one-hot u; starts as N(0, I)."""
 
     family = Gaussian
+    of_labels = True
 
     def __init__(self, latent: int, given: int) -> None:
         super().__init__()

@@ -111,6 +111,7 @@ class PixelLikelihood(nn.Module):
 
     family: type[Pixels]
     channels: int  # values that the net emits for a channel
+    learns_sigma = False
 
     def __init__(self, net: nn.Module, event: int) -> None:
         super().__init__()
@@ -143,7 +144,7 @@ class GaussianLikelihood(PixelLikelihood):
 
     def __init__(self, net: nn.Module, event: int, sigma: float = 1.0, learned: bool = False) -> None:
         super().__init__(net, event)
-        log_sigma = torch.tensor(math.log(sigma))
+        log_sigma, self.learns_sigma = torch.tensor(math.log(sigma)), learned
         if learned:
             self.log_sigma = nn.Parameter(log_sigma)
         else:
@@ -158,6 +159,7 @@ class GaussianPerPixelLikelihood(PixelLikelihood):
 
     family = Normal
     channels = 2
+    learns_sigma = True
 
     def forward(self, z: Tensor, batch: Batch) -> Normal:
         mean, raw = self.decode(z, batch).chunk(2, dim=2)
@@ -170,6 +172,7 @@ class LogisticLikelihood(PixelLikelihood):
 
     family = DiscretisedLogistic
     channels = 2
+    learns_sigma = True
 
     def forward(self, z: Tensor, batch: Batch) -> DiscretisedLogistic:
         mean, raw = self.decode(z, batch).chunk(2, dim=2)

@@ -130,7 +130,8 @@ class Spikes(Distribution):
         if self.share == 0:
             return slab
         spike = -0.5 * ((z / self.spike).square() + LOG_2PI) - math.log(self.spike)
-        return torch.logaddexp(math.log1p(-self.share) + slab, math.log(self.share) + spike)
+        both = torch.stack([math.log1p(-self.share) + slab, math.log(self.share) + spike])
+        return torch.logsumexp(both, 0)  # whose second derivative, unlike that of logaddexp, does not overflow
 
     def log_prob(self, z: Tensor) -> Tensor:
         return self.log_prob_per_dim(z).sum(-1)

@@ -30,7 +30,7 @@ def beta_tcvae(
     """
     n, e = parts.n, estimator
     objective = nll() + alpha * index_code_mi(n, e) + beta * total_correlation(n, e) + gamma * dimwise_kl(n, e)
-    return descend(parts.vae(), objective)
+    return descend(parts.vae(u="unseen"), objective)  # q(z) is split against one prior for all labels
 
 
 @method("factor-vae", "nll + kl + gamma tc, tc by a critic", paper="Kim & Mnih 2018, Eq. 2 and Alg. 2")

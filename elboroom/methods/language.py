@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
+from elboroom.core.problem import Problem
 from elboroom.families.gaussian import NoLatent, StandardNormal
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import NonNegative, Places, Share, Span, method
@@ -15,6 +16,9 @@ from elboroom.weights.schedules import Linear
 @method("lm", "nll, without z", paper="Mikolov et al. 2010", on=("tokens",))
 def lm(parts: Parts) -> Method:
     """The language model: the decoder of a VAE without its z, against which every use of z is measured."""
+    for name in ("posterior", "prior"):
+        if getattr(parts.choices, name) != "auto":
+            raise Problem(f"a language model has no z, so --{name} means nothing here")
     return descend(LatentModel(NoLatent(), StandardNormal(0), parts.likelihood(latent=0)), nll())
 
 

@@ -27,7 +27,8 @@ def info_vae(parts: Parts, alpha: float = 0.0, lam: NonNegative = 1000.0, kernel
     """
     if alpha + lam < 1:
         raise Problem(f"--alpha {alpha:g} --lam {lam:g} give the MMD a negative weight: alpha + lam must be at least 1")
-    return descend(parts.vae(), nll() + (1 - alpha) * kl() + (alpha + lam - 1) * mmd(kernel))
+    model = parts.vae(u="unseen" if alpha == 1 else "seen")
+    return descend(model, nll() + (1 - alpha) * kl() + (alpha + lam - 1) * mmd(kernel))
 
 
 @method("mmd-vae", "nll + lam mmd", paper="Zhao et al. 2017, Sec. 4")
@@ -37,7 +38,7 @@ def mmd_vae(parts: Parts, lam: NonNegative = 1000.0, kernel: Kernel = "rbf") -> 
     lam: weight of the MMD
     kernel: of the MMD
     """
-    return descend(parts.vae(), nll() + lam * mmd(kernel))
+    return descend(parts.vae(u="unseen"), nll() + lam * mmd(kernel))
 
 
 @method("wae-mmd", "c(x, g(z)) + lam mmd", paper="Tolstikhin et al. 2018, Alg. 2")
@@ -59,7 +60,7 @@ def wae_mmd(
     """
     objective = cost(reconstruction) + lam * mmd(kernel, unbiased=True)
     stochastic = spread > 0 or parts.choices.posterior == "gaussian"  # then its spread is worth a line in the log
-    return descend(parts.vae("point"), objective + spread * own_spread() if stochastic else objective)
+    return descend(parts.vae("point", u="unseen"), objective + spread * own_spread() if stochastic else objective)
 
 
 @method("wae-gan", "c(x, g(z)) - lam log D(z)", paper="Tolstikhin et al. 2018, Alg. 1")

@@ -180,13 +180,13 @@ class Parts:
             return NoPrior(self.latent)
         if u == "unseen" and kind in LEARNED:
             raise Problem(f"--prior {kind} is learned, which this method has no use for: use --prior normal")
+        if posterior is None and kind in NATURAL.values():
+            raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")
         if self.given and u == "seen":
             if kind in CONDITIONAL:
                 return CONDITIONAL[kind](self)
             if kind != default:
                 raise Problem(f"--prior {kind} does not depend on labels: leave --given out, or use --prior normal")
-        if posterior is None and kind in NATURAL.values():
-            raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")
         if kind in OF_POSTERIOR and posterior is not None:
             return OF_POSTERIOR[kind](self, posterior)
         return PRIORS[kind](self)

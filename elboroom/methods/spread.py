@@ -24,7 +24,7 @@ def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant
     lam: weight of the MMD
     constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
     """
-    return descend(parts.vae("point"), nll() + lam * mmd("imq", unbiased=True, constant=constant))
+    return descend(parts.vae("point", u="unseen"), nll() + lam * mmd("imq", unbiased=True, constant=constant))
 
 
 @method("wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019")
@@ -42,7 +42,8 @@ def wae_s(
     spread: weight of the KL; at 0 sigma vanishes (published: 0.01 and 0.1)
     constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
     """
-    return descend(parts.vae(), nll() + lam * mmd("imq", unbiased=True, constant=constant) + spread * own_spread())
+    objective = nll() + lam * mmd("imq", unbiased=True, constant=constant) + spread * own_spread()
+    return descend(parts.vae(u="unseen"), objective)
 
 
 @method(

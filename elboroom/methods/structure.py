@@ -31,7 +31,8 @@ def alpha_beta_vae(
     divergence: MMD, MMD of each dimension summed, or KL(p, q(z)) over the batch
     """
     terms: dict[str, Term] = {"mmd": mmd("imq"), "mmd-per-dim": mmd_per_dim(), "inclusive-kl": inclusive_kl()}
-    return descend(parts.vae(), nll() + beta * kl() + alpha * terms[divergence])
+    model = parts.vae(u="unseen" if not beta or divergence == "inclusive-kl" else "seen")
+    return descend(model, nll() + beta * kl() + alpha * terms[divergence])
 
 
 @method("f-vae", "nll + beta kl + lam D_f(q(z), p(z)), D_f by a critic", paper="Nowozin et al. 2016, Eq. 6")
@@ -49,7 +50,7 @@ def f_vae(
     beta: weight of the rate
     critic_lr: learning rate of the critic
     """
-    model, critic, row = parts.vae(), parts.critic(width=512, depth=4), f_divergence(f)
+    model, critic, row = parts.vae(u="seen" if beta else "unseen"), parts.critic(width=512, depth=4), f_divergence(f)
     return Method(
         model,
         players=[
@@ -76,4 +77,5 @@ def regularised_vae(parts: Parts, r1: str = "kl", lam1: float = 1.0, r2: str = "
     r2: a penalty of the batch, by name
     lam2: its weight
     """
-    return descend(parts.vae(), nll() + kl() + lam1 * penalty(r1, "example") + lam2 * penalty(r2, "aggregate"))
+    model = parts.vae(u="unseen" if (r1, lam1) == ("kl", -1.0) else "seen")
+    return descend(model, nll() + kl() + lam1 * penalty(r1, "example") + lam2 * penalty(r2, "aggregate"))

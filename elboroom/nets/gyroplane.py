@@ -47,6 +47,8 @@ class Gyroplanes(nn.Module):
     def __init__(self, likelihood: nn.Module, latent: int, ball: Ball) -> None:
         super().__init__()
         self.layer, self.likelihood = GyroplaneLayer(latent, latent, ball), likelihood
+        self.family = likelihood.family
+        self.learns_sigma = getattr(likelihood, "learns_sigma", False)
 
     def forward(self, z: Tensor, batch: Batch) -> Any:
         return self.likelihood(self.layer(z), batch)

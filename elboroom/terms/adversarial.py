@@ -50,7 +50,7 @@ def critic_nll(critic: nn.Module) -> Term:
         truth = torch.arange(2, device=logits.device).repeat_interleave(len(codes))
         return F.cross_entropy(logits, truth)
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value, couples=True, modules=(critic,))
 
 
 def fool(critic: nn.Module) -> Term:

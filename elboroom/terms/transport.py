@@ -11,7 +11,7 @@ from torch import Tensor
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_variance
+from elboroom.core.pairs import require_one_prior, require_variance
 from elboroom.core.problem import Problem
 from elboroom.divergences.kernels import imq_scales, mmd2_u, mmd2_v, rbf
 from elboroom.terms.adversarial import prior_draws
@@ -60,6 +60,7 @@ def inclusive_kl() -> Term:
         return draw.p.log_prob(z) - torch.logsumexp(log_q, 1) + math.log(log_q.shape[1])  # type: ignore[no-any-return]
 
     def check(model: LatentModel) -> None:
+        require_one_prior(model, "KL(p || q(z))")
         if not hasattr(model.families[0], "gathered"):
             raise Problem("KL(p || q(z)) needs a Gaussian posterior: use --posterior gaussian or another divergence")
 
@@ -78,6 +79,8 @@ def cost(kind: Literal["squared", "nll"]) -> Term:
     def check(model: LatentModel) -> None:
         if not getattr(model.likelihood.family, "has_mean", True):
             raise Problem("words have no squared error: use --reconstruction nll")
+        if getattr(model.likelihood, "learns_sigma", False):
+            raise Problem("a squared error teaches no sigma: use --likelihood gaussian, or --reconstruction nll")
 
     return Term("cost", value, check=check)
 

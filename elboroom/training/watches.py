@@ -13,6 +13,7 @@ from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, Watch
 from elboroom.core.pairs import has_density
 from elboroom.data.dataset import DataSet
+from elboroom.families.gaussian import NoPrior
 from elboroom.training.batches import batch_of, reseed
 
 
@@ -32,7 +33,7 @@ def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
     for batch in batches:
         draw = Draw(model, batch)
         loss = draw.nll.sum()
-        if has_density(model.families[0]):
+        if has_density(model.families[0]) and not isinstance(model.prior, NoPrior):
             loss = loss + draw.rate.sum()
         total += loss.double()
         rows += len(batch.x)

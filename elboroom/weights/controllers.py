@@ -15,6 +15,8 @@ from elboroom.core.problem import Problem
 class Hold(Weight):
     """gamma * |mean - C(t)|: holds the batch mean of a term at the capacity C."""
 
+    couples = True
+
     def __init__(self, target: Weight | float, gamma: float) -> None:
         super().__init__()
         self.target = target if isinstance(target, Weight) else Constant(target)
