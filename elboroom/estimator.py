@@ -54,7 +54,8 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         raw = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         scale = raw.std(0)
         self.mean_ = raw.mean(0) if self.standardise else np.zeros(raw.shape[1])
-        self.scale_ = np.where(scale > 0, scale, 1.0) if self.standardise else np.ones(raw.shape[1])
+        varies = scale > 10 * np.finfo(np.float64).eps * np.abs(raw).max(0)  # a constant column has rounding, no scale
+        self.scale_ = np.where(varies, scale, 1.0) if self.standardise else np.ones(raw.shape[1])
         values = ((raw - self.mean_) / self.scale_).astype(np.float32)
         with tempfile.TemporaryDirectory() as folder:
             run = train(

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from elboroom.core.problem import Problem
+from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.codes import code_table
-from elboroom.evaluate.disentanglement import evaluate
+from elboroom.evaluate.disentanglement import evaluate, metrics
 from elboroom.evaluate.disentanglement.udr import udr
 from elboroom.evaluate.downstream import Predictor
 from elboroom.evaluate.downstream import downstream as predicted
@@ -26,10 +26,13 @@ CEILINGS = {"dsprites": {"orientation": 0.975}}  # its first and its last orient
 
 def disentanglement(
     run: Run, names: str | Sequence[str] = "all", mode: str = "dlib", representation: str = "mean", seed: int = 0,
-    interval: bool = False,
+    interval: bool = False, smaller: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Metrics of a run by name, added to its metrics.json; every image is encoded once."""
-    found = evaluate(code_table(run), names, mode, seed, representation, interval)
+    """Metrics of a run by name, added to its metrics.json; every image is encoded once.
+
+    smaller: whether a protocol may take fewer rows than it asks for, of data that has no more.
+    """
+    found = evaluate(code_table(run, allow_smaller=smaller), names, mode, seed, representation, interval)
     content = run.measured | {name: score.to_json() for name, score in found.items()}
     write_json(run.folder / "metrics.json", content)
     return content
@@ -38,9 +41,11 @@ def disentanglement(
 def downstream(run: Run, mode: str = "boosting", representation: str = "mean", seed: int = 0) -> dict[str, Any]:
     """Every factor predicted from the codes with 10 to 10,000 labels, added to metrics.json; boosting takes minutes.
 
-    mode: boosting or logistic; any other is taken for boosting, as the study did. Of a small data set, what it has labels
-    for; the rest has no value but a reason.
+    mode: boosting or logistic; a mode of other metrics is taken for boosting, as the study did. Of a small data set, what it
+    has labels for; the rest has no value but a reason.
     """
+    if mode not in (*get_args(Predictor), *(m for entry in metrics().values() for m in entry.modes)):
+        raise unknown("mode of downstream", mode, get_args(Predictor))
     source = code_table(run, allow_smaller=True).source.represented(representation)
     predictor: Any = mode if mode in get_args(Predictor) else "boosting"
     found = predicted(source, seed, predictor, ceilings=CEILINGS.get(run.data.about.name))
@@ -55,11 +60,14 @@ def agreement(runs: Sequence[Run], n: int = 10_000) -> dict[str, Any]:
         raise Problem("udr compares runs with one another: name at least two")
     if len({run.spec.data["hash"] for run in runs}) > 1:
         raise Problem("udr compares runs on the same data")
+    if len({run.data.split_hash for run in runs}) > 1:
+        raise Problem("udr compares runs with the same training split: another share was held out of some of them")
     measured = [(run.split("train", n).codes[0].numpy(), run.kl_per_dim("train")) for run in runs]
     found = udr(measured)
     names = [str(run.folder) for run in runs]
     return {
-        name: {"value": value, "mode": found.mode, "unit": ""} for name, value in zip(names, found.values, strict=True)
+        name: {"value": value, "mode": found.mode, "unit": "", "settings": found.settings}
+        for name, value in zip(names, found.values, strict=True)
     }
 
 

@@ -49,8 +49,15 @@ class Arrays:
             raise Problem(f"this model takes examples of shape (n, {', '.join(map(str, shape))}), not {array.shape}")
         if not np.isfinite(array).all():
             raise Problem(f"{int((~np.isfinite(array)).sum())} of the values are NaN or infinite")
-        scale = 255 if array.dtype == np.uint8 and array.max() > 1 else 1
+        scale = self._top(array) if self.about.kind == "pixels" else 1
         return Batch(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32) / np.float32(scale)))
+
+    def _top(self, array: NDArray[Any]) -> int:
+        """What stands for 1, as it was read to train on: whole numbers are bytes, but for 0 and 1 in black and white."""
+        low, high, whole = float(array.min()), float(array.max()), array.dtype.kind in "ui"
+        if low < 0 or high > 255 or (high > 1 and not (whole or np.array_equal(array, np.rint(array)))):
+            raise Problem(f"pixels are bytes from 0 to 255 or reals in [0, 1], not values from {low:g} to {high:g}")
+        return 255 if high > 1 or (whole and self.about.levels == 256) else 1
 
     def blank(self, n: int) -> Batch:
         return Batch(torch.empty(()).expand(n, *self.about.shape))

@@ -109,7 +109,8 @@ def page(records: Records, steps: int) -> str:
         "of batch 64, burgess nets, 10 dimensions, Bernoulli likelihood, Adam 5e-4, schedules scaled to the run; s0 and s1 are "
         f"seeds. Every run is measured by the same protocols: {_modes(records)}.",
         "## Likelihood",
-        "In nats per image, at weight one; the squared error is a sum over pixels.",
+        "In nats per image, at weight one; the squared error is a sum over pixels. MI is over 10,000 images and so at "
+        "most ln 10,000 = 9.21: a code that tells nearly all images apart says no more.",
         rows(records, "dsprites-", LIKELIHOOD),
         "## Disentanglement",
         "As the study of Locatello et al. 2019 measures; D, C and I of DCI are disentanglement, completeness and accuracy.",

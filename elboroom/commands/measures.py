@@ -54,6 +54,9 @@ def evaluate(
     ] = "dlib",
     representation: Annotated[str, typer.Option("--representation", help="mean or sampled")] = "mean",
     interval: Annotated[bool, typer.Option("--interval", help="with intervals: every metric several times")] = False,
+    smaller: Annotated[
+        bool, typer.Option("--smaller", help="metrics of data with fewer rows than a protocol asks for")
+    ] = False,
     split: SplitName = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="K of the importance-weighted bound")] = 100,
     most: Annotated[int, typer.Option("--most", min=2, help="at most this many examples")] = 10_000,
@@ -79,7 +82,7 @@ def evaluate(
         beside = {"likelihood", "downstream", "text", "probe"}
         chosen: Any = "all" if "all" in names else [name for name in names if name not in beside]
         if chosen:
-            content = measures.disentanglement(run, chosen, mode, representation, seed, interval)
+            content = measures.disentanglement(run, chosen, mode, representation, seed, interval, smaller)
         if "downstream" in names:
             content = measures.downstream(run, mode, representation, seed)
         if "text" in names or ("all" in names and run.tokeniser is not None):

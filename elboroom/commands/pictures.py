@@ -42,7 +42,9 @@ def encode(
 
     run = load(folder)
     reading = run.spec.reading if run.tokeniser is not None else None
-    codes = run.encode(run.data if data is None else registry.load(data, size=run.spec.data["size"], reading=reading))
+    sized = data is not None and (Path(data).is_dir() or data == run.spec.data["source"])
+    size = run.spec.data["size"] if sized else None
+    codes = run.encode(run.data if data is None else registry.load(data, size=size, reading=reading))
     try:
         with out.open("wb") as file:
             np.save(file, codes)

@@ -41,10 +41,11 @@ def dataset(array: NDArray[Any] | Tensor, name: str = "array", labels: NDArray[A
         images = _channels(values, name, first)
         store, levels = pixels(images, name)
         shape = images.shape[1:]
-    names, column = _labels(labels, len(values), name)
+    classes, column = _labels(labels, len(values), name)
+    names = {label: len(known) for label, known in classes.items()}
     kind = "vectors" if values.ndim == 2 else "pixels"
     about = About(name, kind, tuple(shape), len(values), names, levels)  # type: ignore[arg-type]
-    return DataSet(about, store, labels=column, holdout=HOLDOUT)
+    return DataSet(about, store, labels=column, holdout=HOLDOUT, classes=classes)
 
 
 def read(path: Path, key: str | None = None) -> DataSet:
@@ -124,7 +125,7 @@ def _finite(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _labels(labels: NDArray[Any] | None, n: int, name: str) -> tuple[dict[str, int], NDArray[np.int64] | None]:
+def _labels(labels: NDArray[Any] | None, n: int, name: str) -> tuple[dict[str, list[str]], NDArray[np.int64] | None]:
     if labels is None:
         return {}, None
     if labels.shape not in ((n,), (n, 1)):
@@ -132,7 +133,7 @@ def _labels(labels: NDArray[Any] | None, n: int, name: str) -> tuple[dict[str, i
     if labels.dtype.kind == "f" and not np.all(labels == np.rint(labels)):
         raise Problem(f"the labels of '{name}' are not whole numbers")
     values, column = np.unique(labels.ravel(), return_inverse=True)
-    return {"label": len(values)}, column.reshape(n, 1)
+    return {"label": [f"{value:g}" for value in values.tolist()]}, column.reshape(n, 1)
 
 
 def _starts(array: NDArray[Any]) -> range:

@@ -36,10 +36,12 @@ def load(folder: Path, size: int | None = None, progress: Progress | None = None
         raise Problem(f"the size of images is at least 1, not {size}")
     shape = _shape(files, size)
     images = _decoded(folder, files, shape, progress)
-    splits, labels, names = _meaning([path.relative_to(folder).parts[:-1] for path in files])
+    splits, labels, classes = _meaning([path.relative_to(folder).parts[:-1] for path in files])
     store, levels = pixels(images, str(folder))
+    names = {name: len(values) for name, values in classes.items()}
     about = About(str(folder), "pixels", shape, len(files), names, levels)
-    return DataSet(about, store, splits, labels, holdout=0.0 if splits and "test" in splits else HOLDOUT)
+    holdout = 0.0 if splits and "test" in splits else HOLDOUT
+    return DataSet(about, store, splits, labels, holdout=holdout, classes=classes)
 
 
 def decode(image: Image.Image, mode: str, size: tuple[int, int]) -> NDArray[np.uint8]:
@@ -115,8 +117,8 @@ def _fill(target: NDArray[np.uint8], files: list[Path], progress: Progress | Non
 
 def _meaning(
     parents: list[tuple[str, ...]],
-) -> tuple[dict[str, NDArray[np.int64]] | None, NDArray[np.int64] | None, dict[str, int]]:
-    """Splits and labels that the names of sub-folders give."""
+) -> tuple[dict[str, NDArray[np.int64]] | None, NDArray[np.int64] | None, dict[str, list[str]]]:
+    """Splits and labels that the names of sub-folders give, and what the values of a label are called."""
     splits = None
     tops = {parts[0] if parts else "" for parts in parents}
     if "train" in tops and tops <= SPLITS.keys():
@@ -125,5 +127,5 @@ def _meaning(
         parents = [parts[1:] for parts in parents]
     if all(parents) and len({parts[0] for parts in parents}) > 1:
         values, column = np.unique([parts[0] for parts in parents], return_inverse=True)
-        return splits, column.reshape(-1, 1), {"label": len(values)}
+        return splits, column.reshape(-1, 1), {"label": values.tolist()}
     return splits, None, {}

@@ -78,8 +78,9 @@ class CodeTable:
         kinds: list[Kind] = ["categorical" if name in CATEGORIES else "ordinal" for name in names]
         if self.is_grid:
             return Grid(self.mu, self.logvar, tuple(self.sizes.values()), names, kinds=kinds)
-        factors = self.labels if names else None
-        return Rows(self.mu, factors, kinds, names, self.logvar, allow_smaller=self.allow_smaller)
+        if not names or bool(np.all(self.labels == self.labels[:1])):  # nothing to tell, but codes there are
+            return Rows(self.mu, None, logvar=self.logvar, allow_smaller=self.allow_smaller)
+        return Rows(self.mu, self.labels, kinds, names, self.logvar, allow_smaller=self.allow_smaller)
 
 
 def code_table(

@@ -125,7 +125,7 @@ def mutual_information(split: Split) -> Number:
 def active_units(split: Split, threshold: float = 0.01) -> Number:
     """How many dimensions have Var_x(E[z_j|x]) > threshold."""
     codes = split.codes[0].double()
-    variance = codes.var(0) if codes.numel() else codes.new_zeros(0)
+    variance = codes.var(0) if len(codes) > 1 and codes.numel() else codes.new_zeros(codes.shape[1])
     settings = split.settings | {"threshold": threshold}
     count = int((variance > threshold).sum())
     return Number(count, f"of {len(variance)}", "au-var", settings, parts={"variances": variance.tolist()})

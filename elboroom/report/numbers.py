@@ -71,7 +71,7 @@ def measured(run: Run) -> dict[str, Any]:
     path = run.folder / "metrics.json"
     try:
         kept: dict[str, Any] = json.loads(path.read_text())
-        if kept["run"]["step"] == run.step:
+        if kept["run"]["step"] == run.step and "elbo" in kept:
             return kept
     except (OSError, ValueError, KeyError, TypeError):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import shlex
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
@@ -185,7 +186,8 @@ def _reproduce(run: Run) -> str:
     spec = run.spec
     lines = [spec.command]
     if spec.until > spec.fit.steps:
-        lines.append(f"elbo resume {run.folder.name} --steps {spec.until - spec.fit.steps}")
+        folder = shlex.quote(run.folder.name)
+        lines = [f"{spec.command} --out {folder}", f"elbo resume {folder} --steps {spec.until - spec.fit.steps}"]
     notes = [
         f"Seed {spec.fit.seed}, {spec.fit.threads} thread{'s' * (spec.fit.threads != 1)}: on the same processor with the "
         "same versions this gives the same weights, bit for bit.",

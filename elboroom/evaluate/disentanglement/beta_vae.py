@@ -85,6 +85,8 @@ def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Sco
 
     rescale: gives (accuracy - 1/K) / (1 - 1/K), which is 0 at chance.
     """
+    if len(source.sizes) < 2:
+        return Score(None, "beta-vae", mode, reason="with one factor to tell, every code scores 1")
     protocol, rng = MODES[mode], stream(seed, "beta-vae", mode)
     train = _differences(source, rng, protocol.train, protocol.length)
     for _ in range(protocol.draws):
@@ -95,6 +97,6 @@ def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Sco
     parts: dict[str, Any] = {"accuracy": value, "train_accuracy": fitted, "chance": chance, "converged": converged}
     parts["points"] = np.bincount(test[1], minlength=len(source.sizes))
     sizes = {"train": protocol.train, "test": protocol.test, "length": protocol.length}
-    if rescale and chance < 1:
+    if rescale:
         value = (value - chance) / (1 - chance)
     return Score(value, "beta-vae", mode, parts, {"n": protocol.train + protocol.test, **sizes})

@@ -47,16 +47,19 @@ class Wilson:
     """Of an accuracy on `test` evaluation points."""
 
     def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
-        p, n = float(score.value or 0), int(score.settings["test"])
+        p, n = float(score.parts["accuracy"]), int(score.settings["test"])
         scale = 1 + NORMAL**2 / n
         centre = (p + NORMAL**2 / (2 * n)) / scale
         half = NORMAL * math.sqrt(p * (1 - p) / n + (NORMAL / (2 * n)) ** 2) / scale
-        return span("Wilson", centre - half, centre + half, n)
+        low, high = centre - half, centre + half
+        if score.value != p:  # a score that is 0 at chance
+            low, high = ((end - score.parts["chance"]) / (1 - score.parts["chance"]) for end in (low, high))
+        return span("Wilson", low, high, n)
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Percentiles over resamples of rows with replacement: for scores of the regression kind."""
+    """Percentiles over resamples of rows with replacement: for scores that rows drawn twice do not raise."""
 
     repeats: int = 200
 

@@ -13,8 +13,14 @@ from elboroom.evaluate.disentanglement.score import Floats, Ints
 
 def binned(codes: Floats, bins: int = 20) -> Ints:
     """Each column cut into bins of equal width over its own range, 0..bins-1, (n, J)."""
-    columns = [np.digitize(column, np.histogram(column, bins)[1][:-1]) - 1 for column in codes.T]
-    return np.stack(columns, 1).astype(np.int64)
+    return np.stack([_cut(column, bins) for column in codes.T], 1).astype(np.int64)
+
+
+def _cut(column: Floats, bins: int) -> Ints:
+    """A column in its bins; one that varies by nothing but rounding is in one."""
+    if np.ptp(column) <= 4 * bins * np.spacing(np.abs(column).max()):
+        return np.zeros(len(column), np.int64)
+    return np.asarray(np.digitize(column, np.histogram(column, bins)[1][:-1]) - 1)
 
 
 def entropy(classes: Ints) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from numpy.typing import ArrayLike
 
 from elboroom.core.problem import Problem, nearest, unknown
-from elboroom.evaluate.disentanglement.interval import Bootstrap, Spread, repeated
+from elboroom.evaluate.disentanglement.interval import HalfSamples, Spread, repeated
 from elboroom.evaluate.disentanglement.score import Score
 from elboroom.evaluate.disentanglement.source import Rows, Source
 
@@ -102,11 +102,11 @@ def metric(
     """Registers `f(source, seed, mode, **settings) -> Score`.
 
     needs: "codes" alone, factors as "values" of any kind, in "bins" where continuous, as "classes", or a "density" of q
-    beside classes; or one of these for each mode. interval: the rule on arrays, by default a bootstrap.
+    beside classes; or one of these for each mode. interval: the rule on arrays, by default half-samples.
     """
 
     def register(measure: Measure) -> Measure:
-        _METRICS[name] = Metric(name, tuple(modes), needs, interval or Bootstrap(), draws, measure)
+        _METRICS[name] = Metric(name, tuple(modes), needs, interval or HalfSamples(), draws, measure)
         return measure
 
     return register
@@ -173,6 +173,9 @@ def evaluate(
     if representation is not None and representation != source.representation:
         source = source.represented(representation)
     chosen = sorted(_METRICS) if metrics == "all" else [metrics] if isinstance(metrics, str) else list(metrics)
+    known = {name for entry in map(find, chosen) for name in entry.modes}
+    if isinstance(mode, str) and mode not in {"dlib", *known}:
+        raise unknown("mode of these metrics", mode, known)
     found = {}
     for entry in map(find, chosen):
         said = mode.get(entry.name, "dlib") if isinstance(mode, Mapping) else mode

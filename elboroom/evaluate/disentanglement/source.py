@@ -302,7 +302,8 @@ class Rows(Source):
     def _enough(self, n: int) -> None:
         if n > len(self) and not self.allow_smaller:
             raise Problem(
-                f"this protocol asks for {n:,} rows and there are {len(self):,}: hand in more, or allow_smaller=True"
+                f"this protocol asks for {n:,} rows and there are {len(self):,}: hand in more, or take what there is "
+                "(--smaller, allow_smaller=True)"
             )
 
     def draw(self, rng: np.random.RandomState, n: int) -> Ints:
