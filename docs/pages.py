@@ -106,6 +106,8 @@ def metrics_page() -> str:
         "(`elbo eval RUN --metrics NAME,NAME --mode MODE`), and carries its mode and settings. `dlib` draws and computes as "
         "the 12,600-model study of Locatello et al. 2019 did. The first mode is the default.",
         _table(("metric", "modes", "what it is"), rows),
+        "Protocols ask for 10,000 rows and more: `--smaller` takes what a small data set has, and the record says how many. "
+        "With one factor the beta-VAE and FactorVAE scores have no value, since any code would reach 1.",
         "UDR compares several runs: `elbo eval RUN RUN ... --metrics udr`.",
         "`--metrics downstream` predicts every factor from 10, 100, 1,000 and 10,000 labelled codes (gradient boosting or "
         "logistic regression), with the share that 100 and 1,000 labels reach of the accuracy of 10,000.",
