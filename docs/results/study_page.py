@@ -13,7 +13,7 @@ import numpy as np
 from elboroom.studies.scores import Scores
 from elboroom.studies.summary import markdown, summary, wide
 
-METRICS = ("beta-vae", "factor-vae", "mig", "sap", "dci", "modularity", "irs")
+METRICS = ("beta-vae", "factor-vae", "mig", "dci", "modularity", "gaussian-tc", "mean-mi")
 EVIDENCE = ("distortion", "rate", "elbo", "log_likelihood", "active_units", "udr")
 TITLES = {
     "violins": "Scores by method",
