@@ -179,7 +179,7 @@ def test_every_metric_names_its_estimator_in_settings_that_compare(tables: dict[
         "elbo",
         "log_likelihood",
         "mig",
-        "factor-vae",
+        "gaussian-tc",
         "downstream-10",
         "drift-0.01",
     }

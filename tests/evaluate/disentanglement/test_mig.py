@@ -36,7 +36,7 @@ def test_plug_in_information_is_scikit_learns() -> None:
 def test_bins_have_equal_width_and_the_top_is_in_the_last() -> None:
     codes = np.array([[0.0], [0.05], [0.1], [0.96], [1.0]])
     assert binned(codes, 20)[:, 0].tolist() == [0, 1, 2, 19, 19]
-    assert set(binned(np.full((5, 1), 3.0))[:, 0]) == {10}  # a constant is in one bin
+    assert set(binned(np.full((5, 1), 3.0))[:, 0]) == {0}  # a constant is in one bin
 
 
 def test_the_gap_of_one_dimension_is_its_information() -> None:

@@ -92,7 +92,8 @@ def test_reals_are_no_classes() -> None:
         score("mig", CODES, reals, allow_smaller=True)
     found = score("mig", CODES, reals, allow_smaller=True, factor_bins=5)
     assert found.settings["n"] == 50
-    assert score("factor-vae", CODES, reals, allow_smaller=True).value is not None  # cuts them into 10 bins
+    two = np.random.default_rng(3).normal(size=(50, 2))
+    assert score("factor-vae", CODES, two, allow_smaller=True).value is not None  # cuts them into 10 bins
 
 
 def test_names_that_are_not_there() -> None:
