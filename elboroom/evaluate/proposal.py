@@ -20,7 +20,6 @@ from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.families.ball import Wrapped
-from elboroom.families.gaussian import NoPrior
 from elboroom.families.point import Point
 
 Kind = Literal["gaussian", "flow"]
@@ -32,9 +31,9 @@ WIDER = 1.2  # scale of a proposal, in scales of q(z|x)
 
 
 def is_sampled(split: Split) -> bool:
-    """Whether q(z|x) is a law that can be sampled and has no density, beside a prior."""
+    """Whether q(z|x) is a law that can be sampled and has no density."""
     q = split.model.families[0]
-    return not has_density(q) and not issubclass(q, Point) and not isinstance(split.model.prior, NoPrior)
+    return not has_density(q) and not issubclass(q, Point)
 
 
 def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:

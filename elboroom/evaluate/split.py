@@ -16,7 +16,6 @@ from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import DataSet
-from elboroom.families.gaussian import NoPrior
 from elboroom.training.batches import batch_of, reseed
 
 
@@ -52,7 +51,7 @@ class Split:
     @property
     def has_density(self) -> bool:
         """Whether there is a log q(z|x) and a log p(z)."""
-        return has_density(self.model.families[0]) and not isinstance(self.model.prior, NoPrior)
+        return all(map(has_density, self.model.families))
 
     @property
     def has_many_priors(self) -> bool:

@@ -112,8 +112,16 @@ class StandardNormal(nn.Module):
         return Gaussian(self.zero, self.zero)
 
 
+class Unmatched(Gaussian):
+    """The family of a prior that no code was matched to: it has no density that would mean something."""
+
+    has_density = False
+
+
 class NoPrior(StandardNormal):
     """Stands where a method has no prior: nothing was matched to it, so to sample is to fit a density to the codes."""
+
+    family = Unmatched
 
 
 class ConditionalNormal(nn.Module):

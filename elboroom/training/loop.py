@@ -70,9 +70,8 @@ def move(method: Method, player: Player, loss: Tensor) -> None:
     for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
         parameter.grad = grad if grad is None else laid_out_as(parameter, grad)
     reduce(parameters)
-    for most in {
-        method.clips[name] for name in player.moves if method.clips[name]
-    }:  # one norm for all that move together
+    limits = {method.clips[name] for name in player.moves}
+    for most in limits - {0.0}:  # one norm for all that move together
         clip([p for name in player.moves if method.clips[name] == most for p in method.owned[name]], most)
     for name in player.moves:
         method.optimisers[name].step()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
 from elboroom.core.problem import Problem
 from elboroom.core.sequel import Trainable, model_state
@@ -24,11 +24,13 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
     same = {name: theirs[name] for name, w in mine.items() if name in theirs and theirs[name].shape == w.shape}
     if words is not None and (folder / TOKENISER).exists():
         there = {token: row for row, token in enumerate(kept(folder / TOKENISER).tokens)}
-        rows = [(here, there[token]) for here, token in enumerate(words.tokens) if token in there]
+        known = [(here, there[token]) for here, token in enumerate(words.tokens) if token in there]
+        here, rows = ([pair[side] for pair in known] for side in (0, 1))
         for name in _rows_of_words(method.model, words.size):
             same.pop(name, None)
             if name in theirs and theirs[name].shape[1:] == mine[name].shape[1:]:
-                same[name] = _moved(mine[name], theirs[name], rows)
+                same[name] = mine[name].clone()
+                same[name][here] = theirs[name][rows].to(same[name])
     if not same:
         raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
     method.model.load_state_dict(mine | same)
@@ -42,10 +44,3 @@ def _rows_of_words(model: nn.Module, size: int) -> Iterator[str]:
             isinstance(module, nn.Linear) and module.out_features == size
         ):
             yield from (f"{path}.{name}" for name, _ in module.named_parameters(recurse=False))
-
-
-def _moved(mine: Tensor, theirs: Tensor, rows: list[tuple[int, int]]) -> Tensor:
-    moved = mine.clone()
-    for here, there in rows:
-        moved[here] = theirs[there]
-    return moved

@@ -13,7 +13,6 @@ from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, Watch
 from elboroom.core.pairs import has_density
 from elboroom.data.dataset import DataSet
-from elboroom.families.gaussian import NoPrior
 from elboroom.training.batches import batch_of, reseed
 
 
@@ -33,7 +32,7 @@ def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
     for batch in batches:
         draw = Draw(model, batch)
         loss = draw.nll.sum()
-        if has_density(model.families[0]) and not isinstance(model.prior, NoPrior):
+        if all(map(has_density, model.families)):
             loss = loss + draw.rate.sum()
         total += loss.double()
         rows += len(batch.x)
