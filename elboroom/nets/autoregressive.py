@@ -101,7 +101,7 @@ class Autoregressive(nn.Module, ABC):
         if not (self.training and self.dropout):
             return h
         rows, length = packing.sizes[0] // copies, len(packing.sizes)
-        return h * packing.take(kept(rows, length, h.shape[1], self.dropout, h, copies))
+        return h * kept(rows, length, h.shape[1], self.dropout, h, copies, packing.take)
 
 
 def spread_uniformly(net: Net, width: float, embeddings: float) -> Net:
