@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core.draw import Draw
+from elboroom.core.pairs import has_density
 from elboroom.evaluate.dual import dual_values
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.posthoc import posthoc
@@ -113,13 +114,35 @@ def perplexity(split: Split, bound: Number) -> Number:
 @torch.no_grad()
 def mutual_information(split: Split) -> Number:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
+    family = split.model.families[0]
+    if not has_density(family):
+        return _refused("split")
+    if getattr(family, "slow_density", False):
+        return Number(None, "nats", "split", reason="q(z|x) of the z of other rows would take too long")
     loc, logvar = split.codes
-    if logvar is None:
-        return Number(None, "nats", "split", reason="q(z|x) is no diagonal Gaussian")
     torch.manual_seed(split.seed)
-    m, noise = len(loc), torch.randn(loc.shape, dtype=torch.float64)
-    value, spread = _mean(information(loc, logvar, noise))
-    return Number(value, "nats", "split", split.settings | {"M": m}, {"sampling": spread}, {"ceiling": math.log(m)})
+    noise = torch.randn(loc.shape, dtype=torch.float64)
+    value, spread = _mean(_of_pairs(split) if logvar is None else information(loc, logvar, noise))
+    settings, ceiling = split.settings | {"M": len(loc)}, math.log(len(loc))
+    return Number(value, "nats", "split", settings, {"sampling": spread}, {"ceiling": ceiling})
+
+
+def _of_pairs(split: Split, size: int = 256) -> Tensor:
+    """log q(z_i|x_i) - log 1/M sum_m q(z_i|x_m), z_i ~ q(z|x_i), for any q with a density, (M,)."""
+    drawn, own = [], []
+    for batch in split.batches(size):
+        q = split.model.posterior(batch)
+        z = q.sample((1,))
+        own.append(q.log_prob(z).squeeze(0).double())
+        drawn.append(z.squeeze(0))
+    codes, count = torch.cat(drawn), len(split.rows)  # (M, J)
+    sums = codes.new_full((count, -(-count // size)), -torch.inf, dtype=torch.float64)
+    for number, batch in enumerate(split.batches(size)):
+        q = split.model.posterior(batch)
+        for start in range(0, count, size):
+            pairs = q.log_prob(codes[start : start + size].unsqueeze(1).expand(-1, len(batch.x), -1))  # (chunk, B)
+            sums[start : start + size, number] = torch.logsumexp(pairs.double(), 1)
+    return (torch.cat(own) - torch.logsumexp(sums, 1) + math.log(count)).cpu()
 
 
 def active_units(split: Split, threshold: float = 0.01) -> Number:

@@ -44,6 +44,7 @@ class Flowed(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
+    slow_density = True  # of a foreign z
 
     def __init__(self, base: Gaussian, transform: Any) -> None:
         self.base, self.transform = base, transform

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,19 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.split import Split
+from elboroom.families.ball import normal
 from elboroom.families.gaussian import Gaussian, StandardNormal
+from elboroom.families.implicit import SharedGaussian
+from elboroom.families.sphere import PowerSpherical, VonMisesFisher
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.runs import train
@@ -29,22 +35,21 @@ def split_of(known: Any, seed: int = 0, n: int = 200) -> Split:
 
 
 class Table(nn.Module):
-    """q(z|x_n) read off a table by the index of the example."""
+    """q(z|x_n) of rows of tensors, by the index of the example."""
 
-    family = Gaussian
-
-    def __init__(self, loc: Tensor, logvar: Tensor) -> None:
+    def __init__(self, law: Callable[..., Any], *rows: Tensor) -> None:
         super().__init__()
-        self.loc, self.logvar = nn.Parameter(loc), nn.Parameter(logvar)
+        self.law, self.rows = law, nn.ParameterList(rows)
+        self.family = type(law(*rows))
 
-    def forward(self, batch: Batch) -> Gaussian:
+    def forward(self, batch: Batch) -> Any:
         assert batch.index is not None
-        return Gaussian(self.loc[batch.index], self.logvar[batch.index])
+        return self.law(*(row[batch.index] for row in self.rows))
 
 
-def table(loc: Tensor, logvar: Tensor) -> Split:
+def table(loc: Tensor, *others: Tensor, law: Callable[..., Any] = Gaussian) -> Split:
     """Rows with these posteriors."""
-    model = LatentModel(Table(loc, logvar), StandardNormal(loc.shape[1]), nn.Identity())
+    model = LatentModel(Table(law, loc, *others), StandardNormal(loc.shape[1]), nn.Identity())
     data = arrays.dataset(np.zeros((len(loc), 3), np.float32))
     return Split(model, data, "train", np.arange(len(loc)))
 
@@ -213,6 +218,44 @@ def test_mutual_information_of_a_gaussian_channel() -> None:
     assert found.value == pytest.approx(0.5 * math.log(5), abs=5 * found.errors["sampling"] + 0.02)
 
 
+@pytest.mark.parametrize("name", ["vmf", "power-spherical", "wrapped", "linear"])
+def test_mutual_information_of_other_families(name: str) -> None:
+    """Of the same laws none, of laws far apart the log of their number, between them what all pairs give."""
+    ball, kappa = Ball(), torch.tensor(20.0)
+    laws: dict[str, Callable[[Tensor], Any]] = {
+        "vmf": lambda loc: VonMisesFisher(functional.normalize(loc, dim=-1), kappa),
+        "power-spherical": lambda loc: PowerSpherical(functional.normalize(loc, dim=-1), kappa),
+        "wrapped": lambda loc: normal(ball, ball.exp0(loc.double() / 4), torch.full_like(loc, -3.0)),
+        "linear": lambda loc: SharedGaussian(loc, torch.tensor([[0.3, 0.1, 0.0], [0.0, 0.2, 0.2], [0.1, 0.0, 0.4]])),
+    }
+    law = laws[name]
+    nothing = likelihood.mutual_information(table(torch.ones(300, 3), law=law))
+    assert nothing.value == pytest.approx(0.0, abs=1e-5)
+    corners = torch.cat([torch.eye(3), -torch.eye(3)]) * 9
+    if name in ("vmf", "power-spherical"):
+        kappa.fill_(500.0)
+    assert likelihood.mutual_information(table(corners, law=law)).value == pytest.approx(math.log(6), abs=1e-3)
+    kappa.fill_(20.0)
+    loc = torch.randn(600, 3, generator=torch.Generator().manual_seed(5))
+    found = likelihood.mutual_information(table(loc, law=law))
+    q = law(loc)
+    z = q.sample((4,)).flatten(0, 1)
+    each = q.log_prob(z.unsqueeze(1).expand(-1, 600, -1)).double()
+    own = each[torch.arange(2400), torch.arange(2400) % 600]
+    wanted = own - torch.logsumexp(each, 1) + math.log(600)
+    assert 0.2 < wanted.mean() < 6
+    assert found.value == pytest.approx(wanted.mean().item(), abs=5 * found.errors["sampling"])
+    assert found.estimator == "split"
+    assert found.parts["ceiling"] == pytest.approx(math.log(600))
+
+
+def test_a_flow_would_take_too_long(pixels: DataSet, tmp_path: Path) -> None:
+    run = train("vae-iaf", pixels, tmp_path / "run", steps=2, batch_size=8, latent=3, net="mlp-300", threads=1)
+    found = likelihood.mutual_information(run.split("test"))
+    assert found.value is None
+    assert "too long" in found.reason
+
+
 # -- active units ------------------------------------------------------------------------------------------------------
 
 
@@ -236,7 +279,7 @@ def test_a_point_posterior_has_no_elbo(pixels: DataSet, tmp_path: Path) -> None:
         assert found[name].value is None
         assert "no density" in found[name].reason
     assert found["mutual_information"].value is None
-    assert "no diagonal Gaussian" in found["mutual_information"].reason
+    assert "no density" in found["mutual_information"].reason
     assert found["distortion"].value is not None
     assert found["squared_error"].value is not None
     assert found["active_units"].value is not None
