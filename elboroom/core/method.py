@@ -16,6 +16,7 @@ from elboroom.core import ranks
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.objective import Loss, Objective, Term
 from elboroom.core.optimiser import Adam
+from elboroom.core.problem import Problem
 
 MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 
@@ -146,7 +147,10 @@ class Method(nn.Module):
         for name, parameters in self.owned.items():
             for parameter in parameters:
                 if id(parameter) in owner:
-                    raise ValueError(f"a parameter is in two groups: {owner[id(parameter)]} and {name}")
+                    raise Problem(
+                        f"a parameter is in two groups that this method moves apart: {owner[id(parameter)]} and {name}; "
+                        "if it is the curvature of the ball, leave --curvature-learned out"
+                    )
                 owner[id(parameter)] = name
         for name, parameter in self.named_parameters():
             if parameter.requires_grad and id(parameter) not in owner:
