@@ -45,7 +45,7 @@ def train(
     spec = specify(method, found, source, size, options, reading)
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
-    session.build(spec, own)  # what is illegal is refused before anything is written
+    session.build(spec, own, new=True)  # what is illegal is refused before anything is written
     if warm:
         newest(Path(warm))
     folder = _new_folder(out, spec)

@@ -42,6 +42,10 @@ from elboroom.nets.joint import JointCritic
 Given = Literal["seen", "unseen"]
 
 
+def _latent(kind: Kind) -> int:
+    return 32 if kind == "tokens" else 10
+
+
 class Choices(BaseModel):
     """The options of the model that every method has."""
 
@@ -93,7 +97,7 @@ class Choices(BaseModel):
 
     def for_kind(self, kind: Kind) -> Choices:
         """The same with the defaults that depend on the kind of data."""
-        return self.model_copy(update={"latent": self.latent or (32 if kind == "tokens" else 10)})
+        return self.model_copy(update={"latent": self.latent or _latent(kind)})
 
     @property
     def given_names(self) -> tuple[str, ...]:
@@ -132,9 +136,7 @@ class Parts:
     @property
     def latent(self) -> int:
         """The dimensions of z."""
-        latent = self.choices.for_kind(self.about.kind).latent
-        assert latent is not None
-        return latent
+        return self.choices.latent or _latent(self.about.kind)
 
     def vae(
         self, posterior: str = "gaussian", prior: str = "normal", u: Given = "seen", skip: bool = False

@@ -46,7 +46,7 @@ def validate(study: Study) -> None:
         raise Problem(f"{study.where} has no run: a list in it is empty")
     for cell in settings(study):
         try:
-            session.build(specified(cell), Own())
+            session.build(specified(cell), Own(), new=True)
         except Problem as problem:
             raise Problem(f"{study.where}: {problem}") from None
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 import torch.distributed as dist
@@ -24,7 +24,8 @@ from elboroom.core.problem import Problem
 from elboroom.core.sequel import Trainable
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
-from elboroom.methods.parts import Parts
+from elboroom.methods.asked import Asked
+from elboroom.methods.parts import Choices, Parts
 from elboroom.nets.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints, write_json
@@ -76,15 +77,18 @@ class Own:
         return [name for name in ("data", "encoder", "decoder") if getattr(self, name) is not None]
 
 
-def build(spec: Spec, own: Own, data: DataSet | None = None) -> Trainable:
-    """The method of a spec with its initial weights."""
+def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) -> Trainable:
+    """The method of a spec with its initial weights; of a new run, options that nothing of it uses are refused."""
     for article, name in (("an", "encoder"), ("a", "decoder")):
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
     flush_denormals()
     reseed(spec.fit.seed)
-    parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder)
+    asked = Asked(spec.model)
+    parts = Parts(spec.about, cast(Choices, asked), spec.fit.steps, data, own.encoder, own.decoder)
     method = spec.card.build(parts, spec.options)
+    if new:
+        asked.refuse_idle(spec.method, spec.about.kind)
     least = max(getattr(module, "least_batch", 1) for module in method.modules())
     if spec.fit.batch_size < least:
         raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")
