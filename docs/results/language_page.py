@@ -58,7 +58,8 @@ DUAL_PTB = """| model | NLL | PPL | KL | MI | AU |
 CRITICS = """What a critic says of a KL is at most that KL, so a dual -ELBO bounds nothing; beside it the exact one, where
 q(z|x) has a density, and NLL."""
 HOW = """NLL is -log p(x) by the importance-weighted bound with 100 draws of q(z|x), in nats per sentence over the whole test
-split, the error in brackets being that of the 100 draws (last digits); PPL is that bound by word, ends of sentences
+split, the error in brackets being that of the 100 draws (last digits); over the sentences its standard error is {spread}, and
+mostly the same for all runs, which see the same sentences. PPL is that bound by word, ends of sentences
 counted. R and KL are the two parts of the ELBO at weight one with one draw, whatever trained the model. MI is over the
 split ({ceiling}), AU counts dimensions whose mean varies by more than 0.01. Encoders without a density have no NLL; the
 post-hoc one puts a Gaussian around each code and is not comparable with the first column. † marks q(z|x) that can only be
@@ -84,6 +85,17 @@ def said(records: Records, prefix: str) -> str:
             lines += ["", "Between two of them:", ""] + [f"{i}. {s}" for i, s in enumerate(found["interpolation"], 1)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def _how(records: Records) -> str:
+    return HOW.format(ceiling=_ceiling(records), spread=_spread(records))
+
+
+def _spread(records: Records) -> str:
+    """The standard errors of the NLLs over the sentences, least and most."""
+    entries = (r["metrics"]["log_likelihood"] for r in records.values())
+    found = sorted(entry["errors"]["sampling"] for entry in entries if entry["value"] is not None)
+    return f"{found[0]:.2f} to {found[-1]:.2f}"
 
 
 def _ceiling(records: Records) -> str:
@@ -125,7 +137,7 @@ or more. {len(records)} runs on trunk a (LSTM 128/128, 32 dimensions), Adam 1e-3
 inner steps; lagging-vae: at most 15), schedules scaled to the run, the best of ten looks at the ELBO of the validation
 split. One seed each: differences of a nat are within what another seed would change.
 
-{HOW.format(ceiling=_ceiling(records))}
+{_how(records)}
 
 {measured(records, LIKELIHOOD, "multi30k-")}
 
@@ -149,7 +161,7 @@ def ptb(records: Records) -> str:
 Mikolov's split: 42,068 sentences to train, 3,370 to choose by, 3,761 (82,430 tokens) to measure with. {len(records)} runs on
 trunk a (LSTM 256/256, 32 dimensions), Adam 1e-3, batch 64, 12 epochs with patience, schedules scaled to the run.
 
-{HOW.format(ceiling=_ceiling(records))}
+{_how(records)}
 
 {measured(records, LIKELIHOOD, "ptb-")}
 

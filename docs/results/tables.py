@@ -95,7 +95,7 @@ def _cell(name: str, entry: dict[str, Any] | None) -> str:
         return f"{number:,.0f}"
     noise = entry.get("errors", {}).get("importance_noise") if name == "log_likelihood" else None
     mark = FITTED if "fitted" in entry["estimator"] else ""
-    return f"{number:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
+    return f"{round(number, 2) + 0:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
 
 
 def _one_estimator(records: Records, names: dict[str, str]) -> None:
