@@ -81,18 +81,15 @@ def text(
     """
     if run.tokeniser is None:
         raise Problem(f"measures of text are for sentences, and {run.spec.about.name} is {run.spec.about.kind}")
-    rows, name = run.split(split, most).rows, run.rows(split)[0]
-    train, test, some = (_seen(run, chosen) for chosen in (run.data.splits["train"], run.data.splits[name], rows))
-    made = run.reconstruct(batch_of(run.data, rows, run.given)) if run.latent else None
+    part = run.split(split, most, seed)
+    chosen = (run.data.splits["train"], run.data.splits[part.name], part.rows)
+    train, test, some = (_seen(run, rows) for rows in chosen)
+    made = run.reconstruct(batch_of(run.data, part.rows, run.given)) if run.latent else None
     found = measure(run.sample(samples, seed), made, some, train, test, seed)
-    said = {
-        "data": run.spec.about.name,
-        "split": name,
-        "samples": "word by word, z of the prior",
-        "reconstructions": "greedy, z = E[z|x]",
-    }
+    decoding = {"sampled": "word by word, z of the prior", "reconstructed": "greedy, z = E[z|x]"}
+    said = part.settings | {"decoding": decoding}
     content = run.measured | {
-        key: replace(number, settings=number.settings | said).to_json() for key, number in found.items()
+        key: replace(number, settings=said | number.settings).to_json() for key, number in found.items()
     }
     write_json(run.folder / "metrics.json", content)
     return content
@@ -116,6 +113,8 @@ def probe(run: Run, seed: int = 0, split: str | None = None) -> dict[str, Any]:
     codes, others = learn.codes[0].numpy(), test.codes[0].numpy()
     labels = run.data.labels[:, 0]
     found = probed(codes, labels[learn.rows], others, labels[test.rows], seed=seed)
-    content = run.measured | {key: number.to_json() for key, number in found.items()}
+    content = run.measured | {
+        key: replace(number, settings=test.settings | number.settings).to_json() for key, number in found.items()
+    }
     write_json(run.folder / "metrics.json", content)
     return content

@@ -86,6 +86,8 @@ class Sentences:
         sentences = [x] if isinstance(x, str) else list(x)
         if not sentences or not all(isinstance(sentence, str) for sentence in sentences):
             raise Problem("this model takes sentences: a list of strings, at least one")
+        if any(not sentence.strip() for sentence in sentences):
+            raise Problem("this model takes sentences of at least one word, and one of these is empty")
         ids = [[START, *self.tokeniser.encode(sentence), END] for sentence in sentences]
         rows = torch.full((len(ids), max(map(len, ids))), PAD)
         for row, found in zip(rows, ids, strict=True):

@@ -17,7 +17,7 @@ from torch.distributions import MultivariateNormal
 
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
-from elboroom.core.problem import Problem
+from elboroom.core.problem import Problem, unknown
 from elboroom.core.sequel import Trainable
 from elboroom.data.dataset import DataSet
 from elboroom.data.tokens import Tokeniser
@@ -116,6 +116,7 @@ class Run:
 
     def encode(self, x: Any, u: ArrayLike | None = None) -> NDArray[np.float32]:
         """The means of q(z|x), (n, J); of all rows of a DataSet."""
+        self._require_z()
         if isinstance(x, DataSet):
             mine, other = ((a.kind, a.shape if a.kind != "tokens" else ()) for a in (self.spec.about, x.about))
             if mine != other:
@@ -139,6 +140,7 @@ class Run:
 
     def reconstruct(self, x: Any, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
         """Examples decoded from the means of q(z|x)."""
+        self._require_z()
         medium, batch = self.medium(decoding), self._batch(x, u)
         return medium.join(
             self._in_parts(lambda b: medium.made(self.model.likelihood(self.model.posterior(b).mean[None], b)), batch)
@@ -183,10 +185,16 @@ class Run:
         return self.medium().grid(self.decode(grid.flatten(0, 1).numpy(), given), *grid.shape[:2])
 
     def interpolate(
-        self, a: Any, b: Any, points: int = 10, spherical: bool = False, decoding: Decoding | None = None
+        self,
+        a: Any,
+        b: Any,
+        points: int = 10,
+        spherical: bool = False,
+        decoding: Decoding | None = None,
+        u: ArrayLike | None = None,
     ) -> Any:
         """Examples on the way from a to b, (n, points, *shape)."""
-        left, right = (self._batch(x, None) for x in (a, b))
+        left, right = (self._batch(x, u) for x in (a, b))
         way = paths.arc if spherical else paths.line
         codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
         grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
@@ -194,10 +202,20 @@ class Run:
         made = self.decode(grid.flatten(0, 1).numpy(), given, decoding)
         return self.medium().grid(made, *grid.shape[:2])
 
-    def analogy(self, a: Any, b: Any, c: Any, strength: float = 1.0, decoding: Decoding | None = None) -> Any:
+    def analogy(
+        self,
+        a: Any,
+        b: Any,
+        c: Any,
+        strength: float = 1.0,
+        decoding: Decoding | None = None,
+        u: ArrayLike | None = None,
+    ) -> Any:
         """a - b + c: examples decoded from c + strength (a - b), the codes being means of q(z|x)."""
-        one, two, three = (self.encode(x) for x in (a, b, c))
-        return self.decode(three + strength * (one - two), decoding=decoding)
+        if not np.isfinite(strength):
+            raise Problem(f"the strength of an analogy is a finite number, not {strength}")
+        one, two, three = (self.encode(x, u) for x in (a, b, c))
+        return self.decode(three + strength * (one - two), u, decoding)
 
     @cached_property
     def fitted(self) -> MultivariateNormal:
@@ -270,9 +288,30 @@ class Run:
 
     def _batch(self, x: Any, u: ArrayLike | None) -> Batch:
         if isinstance(x, Batch):
-            return x
+            return x if u is None else replace(x, u=self._u(u, len(x.x)))
         batch = self.medium().batch(x)
         return replace(batch, u=self._u(u, len(batch.x)))
+
+    def _require_z(self) -> None:
+        if not self.latent:
+            raise Problem(f"{self.spec.method} has no z: it can be sampled, and nothing can be encoded")
+
+    def labelled(self, n: int = 1, **labels: str | int) -> Tensor:
+        """u of n examples that all have these labels, by name or by number: `run.labelled(3, label="pos")`."""
+        classes, parts = self.spec.data.get("classes", {}), []
+        if unused := set(labels) - set(self.given):
+            raise Problem(f"this model is not given {', '.join(sorted(unused))}")
+        for name in self.given:
+            if name not in labels:
+                raise Problem(f"this model is given {', '.join(self.given)}: say {name} too")
+            count, known = self.spec.about.labels[name], [str(c) for c in classes.get(name, ())]
+            known = known or [str(i) for i in range(count)]
+            if str(labels[name]) not in known:
+                raise unknown(name, str(labels[name]), known)
+            hot = torch.zeros(n, count)
+            hot[:, known.index(str(labels[name]))] = 1
+            parts.append(hot)
+        return torch.cat(parts, 1)
 
     @property
     def _given(self) -> int:
@@ -283,7 +322,10 @@ class Run:
         if not width:
             return None
         if u is None:
-            raise Problem(f"this model is given {', '.join(self.given)}: hand in u of shape ({n}, {width})")
+            raise Problem(
+                f"this model is given {', '.join(self.given)}: say which, as --as {self.given[0]}=..., or hand in u of "
+                f"shape ({n}, {width})"
+            )
         tensor = u if isinstance(u, Tensor) else torch.as_tensor(np.asarray(u, dtype=np.float32))
         if tuple(tensor.shape) != (n, width):
             raise Problem(f"u has shape ({n}, {width}), not {tuple(tensor.shape)}")

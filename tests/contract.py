@@ -43,6 +43,7 @@ FIT: dict[str, Any] = {
 AT_WORK: dict[str, dict[str, Any]] = {
     "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
     "mdr-vae": {"rate": 200.0},
+    "lm": {"latent": None},  # it has none
     "ae-pretrained-free-bits": {"pretraining": 0.25, "target": 0.01},  # so that it is in its second stage half-way
     "free-bits": {"target": 0.01},  # kl starts above it, so that a prior given labels is taught
     "lagging-vae": {"at_most": 1, "look": 0.125, "start": 1000.0, "warmup": 1.0},  # so dear a rate that I(x; z) falls

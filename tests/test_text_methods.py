@@ -46,10 +46,12 @@ def test_it_is_read_back_and_speaks(text_bench: Bench, name: str) -> None:
     folder = text_bench.whole(name).folder
     run = load(folder, data=text_bench.data)
     given = run.sentences(3)
-    assert run.encode(given).shape == (3, run.latent)
     assert len(run.sample(4)) == 4
     assert all(isinstance(sentence, str) for sentence in run.sample(4))
     assert run.sample(4, seed=1) == run.sample(4, seed=1) != run.sample(4, seed=2)
+    if not run.latent:
+        return
+    assert run.encode(given).shape == (3, run.latent)
     assert len(run.reconstruct(given)) == 3
     assert [len(row) for row in run.interpolate(given[:2], given[1:], points=4)] == [4, 4]
     np.testing.assert_allclose(run.encode(given)[1], run.encode(given[1:2])[0], rtol=1e-4, atol=1e-5)
@@ -68,7 +70,7 @@ def test_its_numbers_are_those_of_one_protocol(text_bench: Bench, name: str) -> 
     words = int(run.data.words[run.rows()[1]].sum()) / len(run.rows()[1])
     assert math.isclose(found["perplexity"]["value"], math.exp(-bound["value"] / words), rel_tol=1e-9)
     if found["elbo"]["value"] is not None:
-        assert bound["value"] >= found["elbo"]["value"] - 5 * found["elbo"]["errors"]["sampling"]
+        assert bound["value"] >= bound["parts"]["elbo_of_these_rows"] - 1e-9
 
 
 def test_it_trains_given_a_label(sentences: DataSet, text_bench: Bench, name: str, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ OTHERS = {
 }
 
 NEGATED = {"log_likelihood", "log_likelihood_posthoc", "elbo", "elbo_dual"}  # shown as what is to be small
+BOUNDS = {"log_likelihood", "perplexity"}  # whose cells say why they are empty
 COUNTS = {"active_units", "dis_1", "dis_2"}
 FITTED = "†"  # by a proposal that was fitted to samples of q(z|x)
 
@@ -89,7 +90,7 @@ def measured(
 
 def _cell(name: str, entry: dict[str, Any] | None) -> str:
     if entry is None or entry["value"] is None:
-        return "—"
+        return "not a bound" if entry is not None and name in BOUNDS else "—"
     number = -entry["value"] if name in NEGATED else entry["value"]
     if name in COUNTS:
         return f"{number:,.0f}"

@@ -60,6 +60,7 @@ def evaluate(
     split: SplitName = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="K of the importance-weighted bound")] = 100,
     most: Annotated[int, typer.Option("--most", min=2, help="at most this many examples")] = 10_000,
+    iw_most: Annotated[int, typer.Option("--iw-most", min=0, help="of which IW-K looks at this many; 0 is all")] = 1000,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -76,9 +77,10 @@ def evaluate(
     everything = {}
     for folder in folders:
         run = load(folder)
-        content = (
-            run.evaluate(split, samples, most, seed=seed) if "likelihood" in names or "all" in names else run.measured
-        )
+        if "likelihood" in names or "all" in names:
+            content = run.evaluate(split, samples, most, iw_most or None, seed)
+        else:
+            content = run.measured
         beside = {"likelihood", "downstream", "text", "probe"}
         chosen: Any = "all" if "all" in names else [name for name in names if name not in beside]
         if chosen:
@@ -98,11 +100,9 @@ def evaluate(
 
 def _table(found: dict[str, Any]) -> None:
     rows: list[list[object]] = []
-    settings: dict[str, Any] = {}
-    for name, number in found.items():
-        if name == "run":
-            continue
-        settings = settings or number.get("settings", {})
+    numbers = {name: number for name, number in found.items() if name != "run"}
+    settings: dict[str, Any] = next((n["settings"] for n in numbers.values() if "data" in n.get("settings", {})), {})
+    for name, number in numbers.items():
         value = f"{number['value']:.4f}".rstrip("0").rstrip(".") if number["value"] is not None else "—"
         errors = ", ".join(f"± {e:.2g} {kind.replace('_', ' ')}" for kind, e in number.get("errors", {}).items())
         if number.get("interval"):
@@ -110,8 +110,12 @@ def _table(found: dict[str, Any]) -> None:
         ceiling = number.get("parts", {}).get("ceiling")
         unit = number.get("unit", "") + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
         how = number.get("estimator") or number.get("mode", "")
+        n = number.get("settings", {}).get("n", settings.get("n"))
+        how += f", {n:,} rows" if number["value"] is not None and n != settings.get("n") else ""
         rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
-    run, on = found["run"], f", on {settings['split']} of {settings['data']}" if "data" in settings else ""
+    run, on = found["run"], ""
+    if settings:
+        on = f", on {settings['n']:,} rows of {settings['split']} of {settings['data']}"
     print_table(
         ["measure", "value", "error or interval", "unit", "estimator"],
         rows,

@@ -25,6 +25,9 @@ TopK = Annotated[int | None, typer.Option("--top-k", help="draw among the K like
 TopP = Annotated[
     float | None, typer.Option("--top-p", help="draw among the likeliest words that hold P", min=0.01, max=1.0)
 ]
+As = Annotated[
+    str, typer.Option("--as", metavar="LABEL=VALUE,...", help="what a conditional model is given", show_default=False)
+]
 Width = Annotated[int | None, typer.Option("--beam", help="width of --decode beam, 5 where none is said", min=1)]
 
 
@@ -55,12 +58,13 @@ def encode(
 
 def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
            decode: Decode = None, temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
-           seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+           labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Draw images from the prior, or sentences."""
     from elboroom.runs import load
 
     run = load(folder)
-    made = run.sample(n, seed, decoding=_decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p))
+    how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
+    made = run.sample(n, seed, _given(run, labels, n), how)
     if run.tokeniser is not None:
         return _sentences([[sentence] for sentence in made], out, json)
     _picture(_rows(made, round(len(made) ** 0.5)), out or Path("samples.png"), json)
@@ -69,7 +73,7 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
 def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
                 n: Annotated[int, typer.Option("--n", min=1)] = 10, split: SplitName = None, decode: Decode = None,
                 temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
-                seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+                labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Draw inputs above what the model makes of them; for text, yours or some of the data."""
     import numpy as np
 
@@ -81,26 +85,28 @@ def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
     if run.tokeniser is not None:
         given, read = _asked(run, sentences, n, split, seed)
         reseed(seed)
-        return _sentences([[a, b] for a, b in zip(read, run.reconstruct(given, decoding=how), strict=True)], out, json)
+        made = run.reconstruct(given, _given(run, labels, len(read)), how)
+        return _sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
     _only_text(sentences)
     batch = run.examples(n, split, seed)
-    grid = np.stack([batch.x.numpy(), run.reconstruct(batch, decoding=how)])
+    grid = np.stack([batch.x.numpy(), run.reconstruct(batch, _given(run, labels, len(batch.x)), how)])
     _picture(grid, out or Path("reconstructions.png"), json)
 
 
 def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
              points: Annotated[int, typer.Option("--points", min=2)] = 10,
              reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH")] = 3.0,
-             seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+             labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Move along one dimension at a time, those of the highest rate first."""
     from elboroom.runs import load
 
     run = load(folder)
+    u = _given(run, labels, 1)
     if run.tokeniser is not None:
         given, _ = _asked(run, sentences, 1, None, seed)
-        return _sentences(run.traverse(given, points=points, reach=reach), out, json)
+        return _sentences(run.traverse(given, points=points, reach=reach, u=u), out, json)
     _only_text(sentences)
-    grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach)
+    grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach, u=u)
     _picture(grid, out or Path("traversal.png"), json)
 
 
@@ -108,7 +114,8 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
                 n: Annotated[int, typer.Option("--n", min=1)] = 5,
                 points: Annotated[int, typer.Option("--points", min=2)] = 10,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
-                decode: Decode = None, beam: Width = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+                decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
+                json: Json = False) -> None:  # fmt: skip
     """Go from one example to another through the latent space; for text, between two sentences of yours."""
     from elboroom.runs import load
     from elboroom.training.batches import reseed
@@ -117,18 +124,21 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
     if run.tokeniser is not None:
         if sentences and len(sentences) != 2:
             raise Problem(f"an interpolation goes between 2 sentences, and {len(sentences)} were given")
-        left, right = (_asked(run, (sentences or [])[i : i + 1], n, None, seed + i)[0] for i in (0, 1))
+        asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i) for i in (0, 1)]
+        left, right, u = asked[0][0], asked[1][0], _given(run, labels, len(asked[0][1]))
         reseed(seed)
-        return _sentences(run.interpolate(left, right, points, spherical, how), out, json)
+        return _sentences(run.interpolate(left, right, points, spherical, how, u), out, json)
     _only_text(sentences)
-    grid = run.interpolate(run.examples(n, seed=seed), run.examples(n, seed=seed + 1), points, spherical, how)
+    left, right = run.examples(n, seed=seed), run.examples(n, seed=seed + 1)
+    grid = run.interpolate(left, right, points, spherical, how, _given(run, labels, len(left.x)))
     _picture(grid, out or Path("interpolation.png"), json)
 
 
 def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
             c: Annotated[str, typer.Argument(metavar="C")],
             strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
-            decode: Decode = None, beam: Width = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+            decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
+            json: Json = False) -> None:  # fmt: skip
     """Decode a - b + c, the codes of three sentences."""
     from elboroom.runs import load
     from elboroom.training.batches import reseed
@@ -137,7 +147,7 @@ def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: A
     if run.tokeniser is None:
         raise Problem("analogies at the command line are of sentences; for images use run.analogy in Python")
     reseed(seed)
-    made = run.analogy([a], [b], [c], strength, _decoding(decode, beam))
+    made = run.analogy([a], [b], [c], strength, _decoding(decode, beam), _given(run, labels, 1))
     _sentences([made], None, json)
 
 
@@ -157,12 +167,20 @@ def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
 
 
 def _asked(run: Run, sentences: list[str] | None, n: int, split: str | None, seed: int) -> tuple[Any, list[str]]:
-    """What is handed to a model of text, and how it reads: sentences that were given, or some of the data."""
+    """What is handed to a model of text, and how it is read: sentences that were given, or some of the data."""
     if sentences:
-        return sentences, sentences
+        return sentences, [run.seen(sentence) for sentence in sentences]
     batch = run.examples(n, split, seed)
     assert batch.index is not None
     return batch, run.data.sentences(batch.index.numpy())
+
+
+def _given(run: Run, labels: str, n: int) -> Any:
+    """u of n examples by the labels that were said, or None if none were."""
+    pairs = [pair.partition("=") for pair in labels.split(",") if pair.strip()]
+    if any(not (name.strip() and sign) for name, sign, _ in pairs):
+        raise Problem(f"--as {labels}: say LABEL=VALUE, with commas between several")
+    return run.labelled(n, **{name.strip(): value.strip() for name, _, value in pairs}) if pairs else None
 
 
 def _only_text(sentences: list[str] | None) -> None:

@@ -87,6 +87,14 @@ def load(
     raise unknown("data set", str(source), names())
 
 
+def lasting(source: str | Path) -> str:
+    """The name of a data set as it is, a path so that it holds from anywhere."""
+    file, colon, key = str(source).rpartition(":")
+    if str(source) in names() or not (Path(source).exists() or (colon and Path(file).exists())):
+        return str(source)
+    return str(Path(source).resolve()) if Path(source).exists() else f"{Path(file).resolve()}:{key}"
+
+
 def _is_text(path: Path) -> bool:
     """Whether a file, by its name, or what a folder holds is to be read as text; a folder with an image in it is not."""
     if not path.is_dir():

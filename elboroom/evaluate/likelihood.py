@@ -10,22 +10,25 @@ import math
 import torch
 from torch import Tensor
 
-from elboroom.core.draw import Draw
+from elboroom.core.draw import Batch, Draw
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.dual import dual_values
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.posthoc import posthoc
 from elboroom.evaluate.proposal import fitted, is_sampled
 from elboroom.evaluate.split import Split
+from elboroom.evaluate.text.ngrams import per_word
+from elboroom.evaluate.weighted import CHUNK, Weigh, Weighted
 from elboroom.families.gaussian import NoLatent
 from elboroom.terms.evidence import log_weights
 from elboroom.terms.information import information
 
-CHUNK = 1024  # decoded images at a time
+NO_BOUND = "not a bound: "
+PAIRS = 10_000  # rows of which all pairs are looked at, where that takes more than a matrix product
 
 
-def _refused(name: str, unit: str = "nats") -> Number:
-    return Number(None, unit, name, reason="q(z|x) has no density")
+def _refused(name: str, what: str = "") -> Number:
+    return Number(None, "nats", name, reason=f"{what}q(z|x) has no density")
 
 
 def _mean(values: Tensor) -> tuple[float, float]:
@@ -55,7 +58,7 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
         squared, spread = _mean(torch.cat(error))
         found["squared_error"] = Number(squared, "per image", "E_q |x - E[x|z]|^2", settings, {"sampling": spread})
     if not split.has_density:
-        return found | {"elbo": _refused("elbo"), "rate": _refused("rate")}
+        return found | {"elbo": _refused("elbo", NO_BOUND), "rate": _refused("rate")}
     elbo = -(torch.cat(nll) + torch.cat(rate))
     for name, values, how in (("rate", torch.cat(rate), "KL(q(z|x) || p(z))"), ("elbo", elbo, "elbo")):
         value, spread = _mean(values)
@@ -69,46 +72,38 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     return found
 
 
-@torch.no_grad()
 def log_likelihood(split: Split, samples: int = 100) -> Number:
     """log (1/K) sum_k w_k, averaged over the split: a lower bound of log p(x) in expectation that tightens with K.
 
     A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
-    Two errors: `importance_noise` is what another K draws would change (delta method), `sampling` what another test set would.
     """
     name = f"iw-{samples}"
     if not split.has_density:
-        return fitted(split, samples) if is_sampled(split) else _refused(name)
-    value, noise, sizes, elbo = [], [], [], []
-    size = max(1, min(64, CHUNK // samples))
-    chunk = max(1, min(samples, CHUNK // size))
-    for batch in split.batches(size):
+        return fitted(split, samples) if is_sampled(split) else _refused(name, NO_BOUND)
+
+    def weights_of(batch: Batch) -> Weigh:
         if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
-            done = [log_weights(Draw(split.model, batch)).expand(samples, -1)]
-        else:
-            done = [log_weights(Draw(split.model, batch, min(chunk, samples - at))) for at in range(0, samples, chunk)]
-        log_w = torch.cat(done).double().cpu()  # (K, B)
-        value.append(torch.logsumexp(log_w, 0) - math.log(samples))
-        elbo.append(log_w.mean(0))
-        w = torch.softmax(log_w, 0)
-        sizes.append(1 / w.square().sum(0))
-        noise.append((samples * w.var(0)) if samples > 1 else torch.full((log_w.shape[1],), torch.nan))
-    bound, spread = _mean(torch.cat(value))
-    errors = {"sampling": spread}
-    if samples > 1:
-        errors["importance_noise"] = torch.cat(noise).sum().sqrt().item() / len(split.rows)
-    parts = {"effective_samples": torch.cat(sizes).mean().item(), "elbo_of_these_rows": torch.cat(elbo).mean().item()}
-    return Number(bound, "nats", name, split.settings | {"K": samples}, errors, parts)
+            one = log_weights(Draw(split.model, batch))
+            return lambda count: one.expand(count, -1)
+        return lambda count: log_weights(Draw(split.model, batch, count))
+
+    found = Weighted(split, samples, weights_of)
+    return found.number(name, {"elbo_of_these_rows": found.elbo})
 
 
 def perplexity(split: Split, bound: Number) -> Number:
-    """exp(nats of the split / its words), the end of each sentence counted as a word, whatever the tokeniser."""
-    if bound.value is None:
+    """exp(nats of the split / its words), the end of each sentence counted as a word, whatever the tokeniser.
+
+    Its error is that of a ratio: long sentences have more nats and more words.
+    """
+    if bound.value is None or bound.each is None:
         return Number(None, "per word", bound.estimator, reason=bound.reason)
-    words = split.words / len(split.rows)  # a sentence
-    errors = {name: math.exp(-bound.value / words) * error / words for name, error in bound.errors.items()}
-    settings = bound.settings | {"words": split.words}
-    return Number(math.exp(-bound.value / words), "per word", bound.estimator, settings, errors)
+    words = split.data.words[split.rows]
+    nats, spread = per_word(-bound.each, words)
+    errors = {"sampling": math.exp(nats) * spread}
+    if "importance_noise" in bound.errors:
+        errors["importance_noise"] = math.exp(nats) * bound.errors["importance_noise"] / float(words.mean())
+    return Number(math.exp(nats), "per word", bound.estimator, bound.settings | {"words": int(words.sum())}, errors)
 
 
 @torch.no_grad()
@@ -179,7 +174,7 @@ def evaluate(split: Split, samples: int = 100, iw_most: int | None = 1000) -> di
         for name in ("log_likelihood", "log_likelihood_posthoc"):
             if name in found:
                 found[name.replace("log_likelihood", "perplexity")] = perplexity(few, found[name])
-    part = split.few(10_000)
+    part = split if getattr(split.model.families[0], "diagonal", False) else split.few(PAIRS)
     found["mutual_information"] = mutual_information(part)
     rate = found["rate"] if part is split else evidence(part)["rate"]
     found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"], split.has_many_priors)

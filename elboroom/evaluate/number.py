@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class Number:
     errors: dict[str, float] = field(default_factory=dict)  # named standard errors
     parts: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+    each: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)  # of every row; not kept
 
     def __post_init__(self) -> None:
         if self.value is not None and not math.isfinite(self.value):
@@ -25,7 +29,8 @@ class Number:
 
     def to_json(self) -> dict[str, Any]:
         """As kept in metrics.json, without what is empty."""
-        return {k: v for k, v in asdict(self).items() if k == "value" or v not in ({}, "")}
+        kept = asdict(replace(self, each=None))
+        return {k: v for k, v in kept.items() if k == "value" or (k != "each" and v not in ({}, ""))}
 
     def __str__(self) -> str:
         if self.value is None:

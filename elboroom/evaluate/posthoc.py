@@ -12,10 +12,10 @@ from torch.distributions import MultivariateNormal
 from elboroom.core.draw import Batch
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
+from elboroom.evaluate.weighted import Weigh, Weighted
 from elboroom.families.gaussian import Gaussian, NoPrior
 
 FITTED = 10_000  # training codes that a Gaussian is fitted to
-CHUNK = 1024  # decoded examples at a time
 WIDTHS = [2.0**-k for k in range(9)]  # tau, in standard deviations of the codes
 
 
@@ -32,31 +32,20 @@ def posthoc(split: Split, samples: int = 100) -> Number:
     own = not isinstance(split.model.prior, NoPrior)
     fitted = MultivariateNormal(codes.mean(0), torch.cov(codes.T) + 1e-4 * torch.eye(codes.shape[1]))
     scale = codes.std(0).mean().item()
+    prior = None if own else fitted
+
+    def bound(split: Split, samples: int, tau: float) -> Weighted:
+        def weights_of(batch: Batch) -> Weigh:
+            loc = split.model.posterior(batch).mean
+            r = Gaussian(loc, torch.full_like(loc, 2 * math.log(tau)))
+            return lambda count: _weights(split, batch, r, count, prior)
+
+        return Weighted(split, samples, weights_of)
+
     few = min(samples, 16)
-    tau = max(
-        (w * scale for w in WIDTHS), key=lambda t: _bound(tuning, few, t, None if own else fitted)[0].mean().item()
-    )
-    value, sizes = _bound(split, samples, tau, None if own else fitted)
-    settings = split.settings | {"K": samples, "tau": tau, "prior": "own" if own else "gaussian of codes"}
-    spread = value.std().item() / math.sqrt(len(value)) if len(value) > 1 else 0.0
-    parts = {"effective_samples": sizes.mean().item()}
-    return Number(value.mean().item(), "nats", f"posthoc iw-{samples}", settings, {"sampling": spread}, parts)
-
-
-@torch.no_grad()
-def _bound(split: Split, samples: int, tau: float, prior: Any) -> tuple[Tensor, Tensor]:
-    """The bound and the effective number of samples of each row."""
-    value, sizes = [], []
-    size = max(1, min(64, CHUNK // samples))
-    chunk = max(1, min(samples, CHUNK // size))
-    for batch in split.batches(size):
-        loc = split.model.posterior(batch).mean
-        r = Gaussian(loc, torch.full_like(loc, 2 * math.log(tau)))
-        done = [_weights(split, batch, r, min(chunk, samples - at), prior) for at in range(0, samples, chunk)]
-        log_w = torch.cat(done).double().cpu()  # (K, B)
-        value.append(torch.logsumexp(log_w, 0) - math.log(samples))
-        sizes.append(1 / torch.softmax(log_w, 0).square().sum(0))
-    return torch.cat(value), torch.cat(sizes)
+    tau = max((w * scale for w in WIDTHS), key=lambda t: bound(tuning, few, t).each.mean().item())
+    whose = "own" if own else "gaussian of codes"
+    return bound(split, samples, tau).number(f"posthoc iw-{samples}", tau=tau, prior=whose)
 
 
 def _weights(split: Split, batch: Batch, r: Gaussian, samples: int, prior: Any) -> Tensor:

@@ -6,7 +6,6 @@ q(z|x), made a little wider than they are, and named in the estimator.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from elboroom.core.draw import Batch
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
+from elboroom.evaluate.weighted import Weigh, Weighted
 from elboroom.families.ball import Wrapped
 from elboroom.families.point import Point
 
@@ -26,7 +26,6 @@ Kind = Literal["gaussian", "flow"]
 Fit = Callable[[Any], Distribution]
 
 NAMES = {"gaussian": ("gaussian", "wrapped normal"), "flow": ("flow", "wrapped flow")}  # on R^d, on the ball
-CHUNK = 1024  # decoded examples at a time
 WIDER = 1.2  # scale of a proposal, in scales of q(z|x)
 
 
@@ -40,28 +39,14 @@ def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
     """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), z_k ~ r fitted to draws of q(z|x): a lower bound of log p(x)."""
     name = f"iw-{samples}, fitted {NAMES[kind][issubclass(split.model.families[0], Wrapped)]}"
     if not has_density(split.model.families[1]):
-        return Number(None, "nats", name, reason="p(z) has no density")
+        return Number(None, "nats", name, reason="not a bound: p(z) has no density")
     fit = gaussian if kind == "gaussian" else flow(split.tuning or split.few(256))
-    value, noise, sizes = [], [], []
-    size = max(1, min(64, CHUNK // samples))
-    chunk = max(1, min(samples, CHUNK // size))
-    with torch.no_grad():
-        for batch in split.batches(size):
-            r = around(split.model.posterior(batch), fit)
-            done = [_weights(split, batch, r, min(chunk, samples - at)) for at in range(0, samples, chunk)]
-            log_w = torch.cat(done).double().cpu()  # (K, B)
-            value.append(torch.logsumexp(log_w, 0) - math.log(samples))
-            w = torch.softmax(log_w, 0)
-            sizes.append(1 / w.square().sum(0))
-            noise.append(samples * w.var(0) if samples > 1 else torch.zeros(log_w.shape[1]))
-    bound, n = torch.cat(value), len(split.rows)
-    errors = {"sampling": bound.std().item() / math.sqrt(n) if n > 1 else 0.0}
-    if samples > 1:
-        errors["importance_noise"] = torch.cat(noise).sum().sqrt().item() / n
-    settings = split.settings | {"K": samples, "scale": WIDER}
-    return Number(
-        bound.mean().item(), "nats", name, settings, errors, {"effective_samples": torch.cat(sizes).mean().item()}
-    )
+
+    def weights_of(batch: Batch) -> Weigh:
+        r = around(split.model.posterior(batch), fit)
+        return lambda count: _weights(split, batch, r, count)
+
+    return Weighted(split, samples, weights_of).number(name, scale=WIDER)
 
 
 def _weights(split: Split, batch: Batch, r: Any, samples: int) -> Tensor:

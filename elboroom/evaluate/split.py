@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -72,6 +73,7 @@ class Split:
     def settings(self) -> dict[str, Any]:
         """What every number measured here carries."""
         settings = {"data": self.data.about.name, "split": self.name, "n": len(self.rows), "seed": self.seed}
+        settings["rows"] = hashlib.sha256(np.sort(self.rows).tobytes()).hexdigest()[:12]
         if self.is_text and self.data.tokeniser is not None:
             tokens = int(self.data.lengths(self.rows).sum())
             settings |= {"hash": self.data.hash[:12], "tokeniser": self.data.tokeniser.name, "tokens": tokens}

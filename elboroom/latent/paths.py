@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,8 @@ def traversal(z: Tensor, dims: list[int], points: int = 10, reach: float = 3.0) 
     """From one code (J,): each of `dims` in turn over equally spaced points on [-reach, reach], (len(dims), points, J)."""
     if points < 2:
         raise Problem(f"a traversal needs at least 2 points, not {points}")
+    if not math.isfinite(reach):
+        raise Problem(f"the reach of a traversal is a finite number, not {reach}")
     grid = z.expand(len(dims), points, -1).clone()
     for row, dim in enumerate(dims):
         grid[row, :, dim] = torch.linspace(-reach, reach, points, device=z.device, dtype=z.dtype)

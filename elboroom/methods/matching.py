@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from torch import nn
+
+from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Positive, by_data, method
+from elboroom.methods.registry import Count, NonNegative, Positive, by_data, method
 from elboroom.terms.adversarial import fool, prior_critic
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.transport import Kernel, cost, mmd, own_spread
@@ -77,28 +81,30 @@ def wae_gan(
     critic_lr: learning rate of the critic
     """
     model, critic = parts.vae("point", u="unseen"), parts.critic(width=512, depth=4)
-    return Method(
-        model,
-        players=[
-            Player(cost(reconstruction) + lam * fool(critic), moves="ae"),
-            Player(prior_critic(critic), moves="critic"),
-        ],
-        ae=Group(model),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
-    )
+    return game(model, critic, cost(reconstruction) + lam * fool(critic), critic_lr)
 
 
-@method("aae", "nll, then -log D(z) for the encoder alone", paper="Makhzani et al. 2015, Sec. 2")
+@method("aae", "nll, then -log D(z) for the encoder alone", paper="Makhzani et al. 2015, Sec. 2; Shen et al. 2020")
 def aae(
-    parts: Parts, lam: NonNegative = by_data(1.0, tokens=10.0), reconstruction: Cost = "nll", critic_lr: Positive = 1e-4
+    parts: Parts,
+    lam: NonNegative = by_data(1.0, tokens=10.0),
+    reconstruction: Cost = "nll",
+    joint: bool = by_data(False, tokens=True),
+    critic_layers: Count = by_data(4, tokens=1),
+    critic_lr: Positive = by_data(1e-4, tokens=5e-4),
 ) -> Method:
     """The adversarial autoencoder: reconstruct, teach the critic, then let the encoder fool it; no KL anywhere.
 
-    lam: weight of the encoder's adversarial turn
+    lam: weight of the adversarial term
     reconstruction: -log p(x|z), or squared error summed over pixels
+    joint: whether a stochastic encoder fools the critic while it reconstructs (Shen et al.), not a point in a turn of its own
+    critic_layers: of 512 units
     critic_lr: learning rate of the critic
     """
-    model, critic = parts.vae("point", u="unseen"), parts.critic(width=512, depth=4)
+    model = parts.vae("gaussian" if joint else "point", u="unseen")
+    critic = parts.critic(width=512, depth=critic_layers)
+    if joint:
+        return game(model, critic, cost(reconstruction) + lam * fool(critic), critic_lr)
     return Method(
         model,
         players=[
@@ -108,5 +114,15 @@ def aae(
         ],
         encoder=Group(model.posterior),
         decoder=Group([model.likelihood, model.prior]),
+        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
+    )
+
+
+def game(model: LatentModel, critic: nn.Module, objective: Objective, critic_lr: float) -> Method:
+    """The model descends its objective, the critic tells its codes from the prior."""
+    return Method(
+        model,
+        players=[Player(objective, moves="ae"), Player(prior_critic(critic), moves="critic")],
+        ae=Group(model),
         critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
     )

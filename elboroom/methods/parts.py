@@ -125,6 +125,8 @@ class Parts:
     def given(self) -> int:
         """The width of u."""
         for name in self.choices.given_names:
+            if not self.about.labels:
+                raise Problem(f"--given {name}: {self.about.name} has no labels")
             if name not in self.about.labels:
                 raise unknown(f"label of {self.about.name}", name, self.about.labels)
         return sum(self.about.labels[name] for name in self.choices.given_names)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from elboroom.core.draw import LatentModel
-from elboroom.core.method import Group, Method, Player, adam, descend
-from elboroom.core.objective import Objective
+from elboroom.core.method import Method, descend
+from elboroom.methods.matching import game
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Places, Positive, Share, by_data, method
 from elboroom.nets.corruption import Corrupted, Corruption
-from elboroom.terms.adversarial import fool, prior_critic
+from elboroom.terms.adversarial import fool
 from elboroom.terms.evidence import nll
 from elboroom.terms.transport import log_variance, mmd, own_spread
 
@@ -61,12 +59,12 @@ def laae(
     """The adversarial autoencoder with a stochastic encoder, whose log sigma^2 an L1 penalty keeps from minus infinity.
 
     lam: weight of the adversarial term
-    penalty: weight of sum_j |log sigma_j^2|; 0 is the stochastic adversarial autoencoder
+    penalty: weight of sum_j |log sigma_j^2|; 0 is `aae --joint`
     critic_layers: of 512 units
     critic_lr: learning rate of the critic
     """
     model, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=critic_layers)
-    return _game(model, critic, nll() + lam * fool(critic) + penalty * log_variance(), critic_lr)
+    return game(model, critic, nll() + lam * fool(critic) + penalty * log_variance(), critic_lr)
 
 
 @method(
@@ -87,7 +85,7 @@ def daae(
     """The denoising adversarial autoencoder: it reads sentences with words missing, so that similar ones have near codes.
 
     lam: weight of the adversarial term
-    drop: share of words left out; with no noise it is the stochastic adversarial autoencoder
+    drop: share of words left out; with no noise it is `aae`
     blank: share of words hidden
     substitute: share of words replaced by any other
     shuffle: the most places that a word moves
@@ -96,14 +94,4 @@ def daae(
     clean, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=1)
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
     model = LatentModel(noisy, clean.prior, clean.likelihood)
-    return _game(model, critic, nll() + lam * fool(critic), critic_lr)
-
-
-def _game(model: LatentModel, critic: nn.Module, objective: Objective, critic_lr: float) -> Method:
-    """The model descends its objective, the critic tells its codes from the prior."""
-    return Method(
-        model,
-        players=[Player(objective, moves="ae"), Player(prior_critic(critic), moves="critic")],
-        ae=Group(model),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
-    )
+    return game(model, critic, nll() + lam * fool(critic), critic_lr)

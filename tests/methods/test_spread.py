@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from contract import Bench, same
 from torch import Tensor
 
 from elboroom.core.draw import Batch, Draw, LatentModel
@@ -109,3 +110,20 @@ def test_a_penalty_of_log_variance_needs_one(pixels: DataSet) -> None:
         with pytest.raises(Problem, match="use --posterior gaussian"):
             built(pixels, name, posterior="iaf")
     assert type(built(pixels, "wae-d").model.posterior).__name__ == "PointPosterior"
+
+
+@pytest.mark.parametrize(("name", "options"), [("daae", {"drop": 0.0}), ("laae", {"penalty": 0.0})])
+def test_without_noise_and_penalty_they_are_the_adversarial_autoencoder_of_text(
+    name: str, options: dict[str, Any], text_bench: Bench
+) -> None:
+    ends = []
+    for one, said in (("aae", {}), (name, options)):
+        method = text_bench.fresh(one, **said)
+        loop = text_bench.loop(method)
+        for step in range(4):
+            loop.step(step)
+        weights = {key.replace("posterior.posterior.", "posterior."): t for key, t in method.model.state_dict().items()}
+        ends.append({key: value.clone() for key, value in weights.items()})
+    same(*ends)
+    moved = text_bench.fresh("aae").model.state_dict()
+    assert not torch.equal(moved["likelihood.net.head.weight"], ends[0]["likelihood.net.head.weight"])

@@ -1,0 +1,50 @@
+"""The importance-weighted bound: log (1/K) sum_k w_k of every row, gathered batch by batch, and its errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elboroom.core.draw import Batch
+from elboroom.evaluate.number import Number
+from elboroom.evaluate.split import Split
+
+CHUNK = 1024  # decoded examples at a time
+Weigh = Callable[[int], Tensor]  # log-weights of so many draws, (k, B)
+
+
+class Weighted:
+    """The bounds of the rows of a split, K log-weights each."""
+
+    def __init__(self, split: Split, samples: int, weights_of: Callable[[Batch], Weigh]) -> None:
+        self.split, self.samples = split, samples
+        size = max(1, min(64, CHUNK // samples))
+        chunk = max(1, min(samples, CHUNK // size))
+        found = []
+        with torch.no_grad():
+            for batch in split.batches(size):
+                weigh = weights_of(batch)
+                found.append(
+                    torch.cat([weigh(min(chunk, samples - at)) for at in range(0, samples, chunk)]).double().cpu()
+                )
+        log_w = torch.cat(found, 1)  # (K, n)
+        w = torch.softmax(log_w, 0)
+        self.each = torch.logsumexp(log_w, 0) - math.log(samples)  # (n,)
+        self.effective = (1 / w.square().sum(0)).mean().item()
+        self.elbo = log_w.mean().item()
+        self.noise = (samples * w.var(0)).sum().sqrt().item() / len(self.each) if samples > 1 else None
+
+    def number(self, name: str, parts: dict[str, Any] | None = None, **settings: Any) -> Number:
+        """The mean of the rows. `importance_noise` is what another K draws would change (delta method), `sampling` what
+        another test set would."""
+        n = len(self.each)
+        errors = {"sampling": self.each.std().item() / math.sqrt(n) if n > 1 else 0.0}
+        if self.noise is not None:
+            errors["importance_noise"] = self.noise
+        said = self.split.settings | {"K": self.samples} | settings
+        told = {"effective_samples": self.effective} | (parts or {})
+        return Number(self.each.mean().item(), "nats", name, said, errors, told, each=self.each.numpy())
