@@ -1,7 +1,7 @@
 """Ball: the arithmetic of the Poincare ball, in double precision and smooth where two points meet.
 
 Differences of points are never formed from sums that nearly cancel, so that what is said of two points holds up to the
-boundary. As c goes to 0 everything here becomes the arithmetic of the plane.
+boundary. Beyond what coordinates can tell, a point that was made here carries how far from the boundary it is. As c goes to 0 everything here becomes the arithmetic of the plane.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-MARGIN = 1e-5  # what nets read and where centres lie: |z| <= (1 - MARGIN) / sqrt(c)
-EDGE = 1e-12  # how near double precision lets a sample come
+MARGIN = 1e-5  # where centres lie: |z| <= (1 - MARGIN) / sqrt(c)
+EDGE = 1e-12  # how near double precision lets the coordinates of a sample come
+ROUNDED = 1e-7  # how near single precision lets a code come
 
 
 def _square_root(s: Tensor, near: Callable[[Tensor], Tensor], far: Callable[[Tensor], Tensor]) -> Tensor:
@@ -46,6 +47,19 @@ def _squared(x: Tensor) -> Tensor:
     return x.square().sum(-1, keepdim=True)
 
 
+def carrying(z: Tensor, gap: Tensor | None) -> Tensor:
+    """A point that carries 1 - c |z|^2, (..., 1), which its coordinates cannot tell at the boundary."""
+    if gap is not None:
+        z.gap = gap  # type: ignore[attr-defined]
+    return z
+
+
+def beside_others(z: Tensor) -> Tensor:
+    """(..., J) -> (..., 1, J), with what it carries."""
+    gap: Tensor | None = getattr(z, "gap", None)
+    return carrying(z.unsqueeze(-2), None if gap is None else gap.unsqueeze(-2))
+
+
 class Ball(nn.Module):
     """The ball c |z|^2 < 1 with the metric lambda_z^2 |dz|^2, lambda_z = 2 / (1 - c |z|^2): curvature -c, fixed or learned."""
 
@@ -65,8 +79,13 @@ class Ball(nn.Module):
         return self.raw.double().exp() if self.learned else self.raw.double()
 
     def gap(self, x: Tensor) -> Tensor:
-        """1 - c |x|^2 = 2 / lambda_x, (..., 1)."""
-        return 1 - self.c * _squared(x.double())
+        """1 - c |x|^2 = 2 / lambda_x, (..., 1): what the point carries, or from its coordinates."""
+        carried: Tensor | None = getattr(x, "gap", None)
+        return 1 - self.c * _squared(x.double()) if carried is None else carried
+
+    def inside(self, x: Tensor) -> Tensor:
+        """A point that was made here as it is, others no further out than their precision can tell."""
+        return x if hasattr(x, "gap") else self.clip(x, EDGE if x.dtype == torch.float64 else ROUNDED)
 
     def clip(self, x: Tensor, margin: float = MARGIN) -> Tensor:
         """The same point, or the one below it at the margin."""
@@ -83,8 +102,12 @@ class Ball(nn.Module):
 
     def wrap(self, v: Tensor, at: Tensor) -> Tensor:
         """exp_at of v carried there from the origin: at (+) tanh(sqrt(c) |v|) v / (sqrt(c) |v|)."""
-        v = v.double()
-        return self.clip(self.add(at, tanhc(self.c * _squared(v)) * v), EDGE)
+        v, at, c = v.double(), at.double(), self.c
+        y = tanhc(c * _squared(v)) * v
+        far = (2 * (c * _squared(v)).clamp_min(1e-300).sqrt()).clamp_max(600.0)
+        small = 4 * torch.exp(-far) / (1 + torch.exp(-far)).square()  # 1 - c |y|^2 = sech^2
+        below = 1 + 2 * c * (at * y).sum(-1, keepdim=True) + c * c * _squared(at) * _squared(y)
+        return carrying(self.clip(self.add(at, y), EDGE), self.gap(at) * small / below)
 
     def unwrap(self, z: Tensor, at: Tensor) -> Tensor:
         """The v that is wrapped to z: artanh(sqrt(c) |k|) k / (sqrt(c) |k|), k = (-at) (+) z."""

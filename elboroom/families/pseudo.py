@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from elboroom.core import ranks
+from elboroom.core.ball import beside_others
 from elboroom.core.draw import Batch
 from elboroom.core.pairs import has_density
 
@@ -69,7 +70,7 @@ class Vamp(Distribution):
 
     def log_prob(self, z: Tensor) -> Tensor:
         everyone = torch.arange(len(self.pseudo), device=z.device)
-        parts = [self._law(rows).log_prob(z.unsqueeze(-2)) for rows in torch.split(everyone, CHUNK)]  # (..., chunk)
+        parts = [self._law(rows).log_prob(beside_others(z)) for rows in torch.split(everyone, CHUNK)]  # (..., chunk)
         return torch.logsumexp(torch.cat(parts, -1), -1) - math.log(len(self.pseudo))
 
 

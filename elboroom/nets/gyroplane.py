@@ -11,14 +11,15 @@ from elboroom.core.ball import Ball, asinhc
 from elboroom.core.draw import Batch
 
 
-def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, gap: Tensor | None = None) -> Tensor:
     """f_{a,b}(z) = lambda_b |a| / sqrt(c) asinh(2 sqrt(c) <k, a> / ((1 - c |k|^2) |a|)), k = (-b) (+) z: (N, J) -> (N, H).
 
-    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0.
+    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0. `gap` is 1 - c |z|^2, (N, 1), where
+    it is known better than from z.
     """
     z, a, b, c = z.double(), a.double(), b.double(), ball.c
     z2, a2, b2 = (t.square().sum(-1) for t in (z, a, b))  # (N,), (H,), (H,)
-    here, there = 1 - c * b2, (1 - c * z2).unsqueeze(-1)
+    here, there = 1 - c * b2, (1 - c * z2).unsqueeze(-1) if gap is None else gap
     ab = (a * b).sum(-1)
     apart = z2.unsqueeze(-1) - 2 * z @ b.T + b2  # |z - b|^2, (N, H)
     slope = 2 * (here * (z @ a.T - ab) - c * apart * ab) / (here * there)  # 2 <k, a> / (1 - c |k|^2)
@@ -36,8 +37,9 @@ class GyroplaneLayer(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         b = self.ball.clip(self.ball.exp0(self.b))
-        flat = self.ball.clip(z.reshape(-1, z.shape[-1]))
-        units = gyroplane(self.ball, flat, self.ball.transport(self.a, b), b)
+        z = self.ball.inside(z)
+        flat, gap = z.reshape(-1, z.shape[-1]), self.ball.gap(z).reshape(-1, 1)
+        units = gyroplane(self.ball, flat, self.ball.transport(self.a, b), b, gap)
         return units.to(self.a.dtype).view(*z.shape[:-1], -1)
 
 
@@ -55,7 +57,10 @@ class Gyroplanes(nn.Module):
 
 
 class Flat(nn.Module):
-    """log_0(z), in the precision of nets: how a critic reads a point of the ball. Its curvature is the model's to move."""
+    """log_0(z), in the precision of nets: how a critic reads a point of the ball.
+
+    Its curvature is the model's to move; of a z that is a constant, so is log_0(z), learned curvature or not.
+    """
 
     like: Tensor
 
@@ -66,4 +71,5 @@ class Flat(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         ball = self._ball[0]
-        return ball.log0(ball.clip(z)).to(self.like.dtype)
+        flat = ball.log0(ball.inside(z)).to(self.like.dtype)
+        return flat if z.requires_grad else flat.detach()

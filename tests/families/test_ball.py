@@ -14,7 +14,7 @@ from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal
 
 from elboroom.core import pairs, ranks
-from elboroom.core.ball import MARGIN, Ball, asinhc, log_sinhc, tanhc
+from elboroom.core.ball import MARGIN, Ball, asinhc, beside_others, log_sinhc, tanhc
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.problem import Problem
 from elboroom.divergences.mmd import Kernel, two_sample
@@ -300,6 +300,36 @@ def test_many_dimensions_pile_nothing_up_at_the_boundary() -> None:
     assert len(size.unique()) == 4000
     assert (size < 1).all()
     close(p.log_prob(z.clone()), p.log_prob(z), 1e-3)
+
+
+@pytest.mark.parametrize(("d", "c"), [(32, 1.0), (64, 4.0), (32, 10.0), (256, 1.0)])
+def test_a_prior_is_no_distance_from_itself_however_far_out_it_lies(d: int, c: float) -> None:
+    ball = Ball(c)
+    q, p = WrappedPrior(d, ball)(NOTHING), WrappedPrior(d, ball)(NOTHING)
+    z = q.rsample((200,))
+    close(q.log_prob(z), p.log_prob(z), 1e-4 * d)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0, 3.0, 4.0])
+def test_the_rate_holds_beyond_what_coordinates_can_tell(sigma: float) -> None:
+    """Around one centre the volumes cancel: KL = d/2 (s^2 - 1 - log s^2), and its gradient by log s^2 is d/2 (s^2 - 1)."""
+    d, ball = 32, Ball(1.0)
+    logvar = torch.full((d,), 2 * math.log(sigma), dtype=torch.float64, requires_grad=True)
+    q, p = families.normal(ball, torch.zeros(d), logvar), WrappedPrior(d, ball)(NOTHING)
+    z = q.rsample((4000,))
+    each = q.log_prob(z) - p.log_prob(z)
+    truth = d / 2 * (sigma**2 - 1 - 2 * math.log(sigma))
+    assert abs(each.mean().item() - truth) < 4 * each.std().item() / 4000**0.5
+    (slope,) = torch.autograd.grad(each.mean(), logvar)
+    assert slope.sum().item() == pytest.approx(d / 2 * (sigma**2 - 1), rel=0.05, abs=0.3)
+
+
+def test_pseudo_inputs_see_it_too() -> None:
+    ball = Ball(1.0)
+    q = families.normal(ball, torch.zeros(32), torch.full((32,), 2 * math.log(4.0)))
+    z = q.rsample((50,))
+    close(q.log_prob(beside_others(z)).squeeze(-1), q.log_prob(z), 1e-3)
+    assert (z.norm(dim=-1) >= 1 - 1e-11).any()
 
 
 def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
-from elboroom.core.ball import MARGIN, Ball
+from elboroom.core.ball import EDGE, ROUNDED, Ball
 from elboroom.core.draw import Batch
 from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.nets.dual import DualCritic
@@ -87,13 +87,38 @@ def test_a_layer_reads_any_z_in_the_precision_of_its_weights() -> None:
     torch.testing.assert_close(out[1], truth.float())
 
 
-def test_points_beyond_the_margin_are_read_at_the_margin() -> None:
-    """A traversal may leave the ball, and float32 may round a point onto its boundary."""
+@pytest.mark.parametrize(("dtype", "margin"), [(torch.float32, ROUNDED), (torch.float64, EDGE)])
+def test_points_beyond_the_boundary_are_read_below_it(dtype: torch.dtype, margin: float) -> None:
+    """A traversal may leave the ball, and rounding may put a point onto its boundary."""
     layer = GyroplaneLayer(J, H, Ball(1.0))
-    way = torch.tensor([[0.0, 0.6, 0.8]])
-    far, edge = layer(5 * way), layer((1 - MARGIN) * way.double())
+    way = torch.tensor([[0.0, 0.6, 0.8]], dtype=dtype)
+    far, edge = layer(5 * way), layer((1 - margin) * way.double() / way.double().norm())
     assert torch.isfinite(far).all()
     torch.testing.assert_close(far, edge, rtol=1e-4, atol=1e-4)
+
+
+def test_a_decoder_and_a_critic_see_how_far_out_a_point_is() -> None:
+    """Up to |log_0 z| = 100, where the coordinates of all points are those of the boundary."""
+    ball, reach = Ball(1.0), torch.tensor([3.0, 8.0, 20.0, 100.0]).double()
+    z = ball.exp0(reach.unsqueeze(1) * torch.tensor([[0.0, 0.6, 0.8]]).double())
+    flat = Flat(ball)(z)
+    torch.testing.assert_close(flat.norm(dim=-1), reach.float(), rtol=1e-5, atol=0)
+    layer = GyroplaneLayer(J, 1, ball)
+    with torch.no_grad():
+        layer.a.copy_(torch.tensor([[0.0, 0.6, 0.8]]))
+        layer.b.zero_()
+    torch.testing.assert_close(layer(z).squeeze(1), 4 * reach.float(), rtol=1e-5, atol=0)
+
+
+def test_draws_of_the_prior_say_nothing_of_a_learned_curvature() -> None:
+    """z = exp_0(v) with v ~ N(0, I) whatever c is, so what a critic reads, log_0(z) = v, does not move with c."""
+    ball, v = Ball(0.7, learned=True), torch.randn(6, J).double()
+    drawn = ball.exp0(v)
+    (whole,) = torch.autograd.grad(Flat(ball)(drawn).square().sum(), ball.raw)
+    assert whole.item() == pytest.approx(0.0, abs=1e-4)
+    assert not Flat(ball)(drawn.detach()).requires_grad
+    mean = drawn.detach().requires_grad_()  # a point of its own is read otherwise where the ball is bent otherwise
+    assert torch.autograd.grad(Flat(ball)(mean).square().sum(), ball.raw)[0].abs().item() > 0.1
 
 
 class Net(nn.Module):
