@@ -66,7 +66,7 @@ def test_each_name_makes_what_it_says(pixels: DataSet) -> None:
         ("aae", {"prior": "flow"}, "--prior flow is learned, which this method has no use for"),
         ("bn-vae", {"prior": "mog"}, "--prior mog is learned, which this method has no use for"),
         ("ae", {"prior": "mog"}, "this method has no prior"),
-        ("free-bits", {"prior": "mog"}, "use --unit total"),
+        ("free-bits", {"prior": "mog"}, "free-bits with --unit total"),
         ("beta-tcvae", {"posterior": "vmf"}, "use --posterior gaussian"),
         ("dip-vae-i", {"posterior": "vmf"}, "use --posterior gaussian"),
         ("wae-s", {"posterior": "power-spherical"}, "use --posterior gaussian"),
@@ -95,7 +95,7 @@ def test_both_bounds_of_the_flow_prior_are_of_as_many_samples_as_asked_for(pixel
 
 def test_a_run_on_the_sphere_stays_on_it(pixels: DataSet, tmp_path: Path) -> None:
     """Codes and draws of the prior are points of the sphere, the rate is that of --kappa in the log and after."""
-    run = train("vmf-vae", pixels, tmp_path / "run", **{**SMALL, "kappa": 12.0})
+    run = train("vmf-vae", pixels, tmp_path / "run", **{**FIT, "net": "mlp-300", "kappa": 12.0})
     codes = run.encode(run.examples(20))
     np.testing.assert_allclose(np.linalg.norm(codes, axis=1), 1.0, rtol=1e-5)
     seen: list[Any] = []

@@ -1,7 +1,8 @@
 """Ball: the arithmetic of the Poincare ball, in double precision and smooth where two points meet.
 
 Differences of points are never formed from sums that nearly cancel, so that what is said of two points holds up to the
-boundary. Beyond what coordinates can tell, a point that was made here carries how far from the boundary it is. As c goes to 0 everything here becomes the arithmetic of the plane.
+boundary. Beyond what coordinates can tell, a point that was made here carries how far from the boundary it is. As c goes
+to 0 everything here becomes the arithmetic of the plane.
 """
 
 from __future__ import annotations

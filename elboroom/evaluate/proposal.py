@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, MultivariateNormal
 from zuko.flows import MAF
 
-from elboroom.core.draw import Batch
+from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
@@ -44,16 +44,17 @@ def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
 
     def weights_of(batch: Batch) -> Weigh:
         r = around(split.model.posterior(batch), fit)
-        return lambda count: _weights(split, batch, r, count)
+        return lambda count: proposed(split.model, batch, r, count)
 
     return Weighted(split, samples, weights_of).number(name, scale=WIDER)
 
 
-def _weights(split: Split, batch: Batch, r: Any, samples: int) -> Tensor:
+def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
+    """log p(x, z) / r(z|x) at draws of r, (K, B)."""
     z = r.rsample((samples,))
-    nets = next(split.model.parameters()).dtype
+    nets = next(model.parameters()).dtype
     seen = z if isinstance(r, Wrapped) else z.to(nets)  # the ball has a precision of its own
-    px, p = split.model.likelihood(seen, batch), split.model.prior(batch)
+    px, p = model.likelihood(seen, batch), model.prior(batch)
     weights: Tensor = px.log_prob(batch.x).double() + p.log_prob(seen).double() - r.log_prob(z)
     return weights
 

@@ -48,6 +48,10 @@ class Chain(Distribution):
         steps, var = self.unrolled(z), self.variance_of_steps
         return -0.5 * ((steps - self._before(steps)).square() / var + var.log() + LOG_2PI).flatten(-2)
 
+    def log_marginals(self, z: Tensor) -> Tensor:
+        """log p(z_t) of each step by itself, which is N(0, 1), (..., n K)."""
+        return -0.5 * (z.square() + LOG_2PI).expand(*z.shape[:-1], *self.event_shape)
+
     def log_prob(self, z: Tensor) -> Tensor:
         return self.log_prob_per_dim(z).sum(-1)
 

@@ -201,7 +201,10 @@ class SphericalPosterior(nn.Module):
         self.net, self.family, self.kappa, self.learned = net, family, kappa, learned
 
     def forward(self, batch: Batch) -> Spherical:
-        out: Tensor = self.net(batch.x, batch.u)  # (B, d), or (B, d + 1)
+        return self.law(self.net(batch.x, batch.u))
+
+    def law(self, out: Tensor) -> Spherical:
+        """q(z|x) of what the net emits, (B, d), or (B, d + 1)."""
         out = out.to(torch.promote_types(out.dtype, torch.float32))
         if not self.learned:
             kappa = torch.tensor(self.kappa, dtype=torch.float64, device=out.device)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
 from elboroom.core.problem import Problem
+from elboroom.families.autoregressive import AutoregressivePrior
 from elboroom.families.ball import ConditionalWrapped, WrappedImplicitPosterior, WrappedPosterior, WrappedPrior
 from elboroom.families.flow import FlowPosterior, SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
@@ -15,6 +16,7 @@ from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, Sta
 from elboroom.families.implicit import ImplicitPosterior, LinearImplicitPosterior
 from elboroom.families.mixture import GaussianVampPrior, MixturePrior
 from elboroom.families.point import PointPosterior
+from elboroom.families.pseudo import VampPrior
 from elboroom.families.sphere import PowerSpherical, SpherePrior, Spherical, SphericalPosterior, VonMisesFisher
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
 from elboroom.methods.pseudo import pseudo_inputs
@@ -39,9 +41,15 @@ def _spherical(parts: Parts, family: type[Spherical]) -> nn.Module:
 
 
 def _vamp(parts: Parts, posterior: nn.Module | None = None) -> nn.Module:
-    if type(posterior) is not GaussianPosterior:
-        raise Problem("--prior vamp is a mixture of the encoder's own Gaussians: use --posterior gaussian")
-    return GaussianVampPrior(posterior, pseudo_inputs(parts, posterior.net, parts.choices.pseudo_inputs))
+    if posterior is None or not hasattr(posterior, "law"):
+        raise Problem(
+            "--prior vamp is a mixture of what the encoder says of pseudo-inputs, each by itself: "
+            "use --posterior gaussian, vmf, power-spherical, wrapped or wrapped-linear"
+        )
+    pseudo = pseudo_inputs(parts, cast(nn.Module, posterior.net), parts.choices.pseudo_inputs)
+    if type(posterior) is GaussianPosterior:
+        return GaussianVampPrior(posterior, pseudo)
+    return VampPrior(posterior, pseudo, parts.latent)
 
 
 def _implicit(parts: Parts) -> nn.Module:
@@ -78,6 +86,7 @@ PRIORS: dict[str, Callable[[Parts], nn.Module]] = {
     "sparse": lambda parts: SparsePrior(parts.latent, parts.choices.sparse_share),
     "wrapped": lambda parts: WrappedPrior(parts.latent, parts.ball),
     "sphere": lambda parts: SpherePrior(parts.latent),
+    "ar1": lambda parts: AutoregressivePrior(parts.latent, parts.choices.ar1_channels, parts.choices.ar1_alpha),
     "mog": lambda parts: MixturePrior(parts.latent, parts.choices.components),
     "vamp": _vamp,
     "flow": lambda parts: FlowPrior(parts.latent, parts.choices.flow_layers, 4 * parts.latent),

@@ -27,7 +27,7 @@ def _against_normal(parts: Parts, what: str) -> LatentModel:
     """A Gaussian posterior against N(0, I), whatever labels are given: a prior that can follow proves nothing."""
     model = parts.vae(u="unseen")
     if not isinstance(model.prior, StandardNormal):
-        raise Problem(f"{what} is against N(0, I): use --prior normal")
+        raise Problem(f"{what} is against N(0, I): use --posterior gaussian with --prior normal")
     return model
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, Method, Player, adam, descend, times
 from elboroom.core.problem import Problem
 from elboroom.families.pseudo import VampPrior
 from elboroom.methods.axes import FEATURES
+from elboroom.methods.implicit import Generator, chosen
 from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
@@ -17,7 +18,6 @@ from elboroom.terms.dual import dual_critic, dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear
 
-Generator = Literal["linear", "mlp"]
 POSTERIOR = {"linear": "wrapped-linear", "mlp": "wrapped-implicit"}
 PSEUDO = 500  # pseudo-inputs, unless said; a step reads no more of them than a batch has rows
 
@@ -51,7 +51,7 @@ def apo_vae(
     critic_lr: learning rate of nu
     critic_turns: steps of nu for one of the model
     """
-    own = POSTERIOR[generator]
+    own = chosen(parts, POSTERIOR, generator)
     return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, critic_lr, critic_turns)
 
 
@@ -81,7 +81,7 @@ def apo_vae_vamp(
     pseudo_lr: learning rate of the pseudo-inputs
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
     """
-    own, choices = POSTERIOR[generator], parts.choices
+    own, choices = chosen(parts, POSTERIOR, generator), parts.choices
     if choices.prior != "auto":
         raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {choices.prior} out")
     model = parts.vae(own, u="unseen")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from elboroom.core.method import Group, Method, Player, adam, times
+from elboroom.core.problem import Problem
 from elboroom.methods.axes import FEATURES
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
@@ -15,6 +16,15 @@ from elboroom.weights.schedules import Linear
 
 Generator = Literal["linear", "mlp"]
 POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
+
+
+def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator) -> str:
+    """The posterior of a generator; refuses one of these under its own name, which would be to say it twice."""
+    told = parts.choices.posterior
+    for name, posterior in posteriors.items():
+        if told == posterior:
+            raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {told}")
+    return posteriors[generator]
 
 
 @method("implicit-vae", "nll + w(t) (E_q nu(x, z) - E_p e^nu(x, z) + 1), not a bound", paper="Fang et al. 2019")
@@ -64,7 +74,7 @@ def _game(
     parts: Parts, generator: Generator, features: int, warmup: float, start: float, critic_lr: float, turns: int
 ) -> Method:
     """Model and nu, which reads codes beside `features` of x, in turns on one Draw."""
-    own = POSTERIOR[generator]
+    own = chosen(parts, POSTERIOR, generator)
     critic = DualCritic(parts.latent, features, parts.chart(own))
     model = Contested(parts.vae(own, u="unseen"), critic)
     weight = Linear(start, 1, parts.span(warmup))

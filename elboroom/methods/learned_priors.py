@@ -19,7 +19,9 @@ def _with_rate(objective: Term | Objective, free_bits: float) -> Objective:
 
 @method("vmf-vae", "nll + kl, q(z|x) von Mises-Fisher around f(x) / |f(x)|, p(z) uniform", paper="Xu & Durrett 2018")
 def vmf_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
-    """A VAE on the sphere, whose rate is a constant that --kappa sets: nothing can make it collapse.
+    """A VAE on the sphere, whose rate is a constant that --kappa sets and that cannot fall to zero.
+
+    It can still carry nothing: one direction for all x has the same rate. Look at the mutual information.
 
     --posterior power-spherical is much the same law without Bessel functions or rejections. With --kappa-learned kappa
     depends on x, and then the rate can fall. (kappa, d) of 13, 32 is 2.2 nats, 35, 50 is 7.7, 80, 50 is 19.5.

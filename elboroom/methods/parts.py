@@ -64,6 +64,8 @@ class Choices(BaseModel):
     pseudo_inputs: int | None = Field(
         None, ge=1, description="Gaussians of --prior vamp; 500 for images and vectors, 100 for text"
     )
+    ar1_alpha: float = Field(0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before")
+    ar1_channels: int = Field(1, ge=1, description="chains of --prior ar1, side by side")
     kappa: float = Field(35.0, gt=0, description="concentration of --posterior vmf and power-spherical")
     kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
@@ -152,7 +154,7 @@ class Parts:
         natural = NATURAL.get(q)
         own = natural or prior if prior in ("normal", "none") else prior
         p = own if self.choices.prior == "auto" else self.choices.prior
-        if p != natural and (natural is not None or p in NATURAL.values()):
+        if p != natural and p not in OF_POSTERIOR and (natural is not None or p in NATURAL.values()):
             other = natural or "normal"
             raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {other}")
         made = POSTERIORS[q](self)

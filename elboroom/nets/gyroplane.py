@@ -14,8 +14,8 @@ from elboroom.core.draw import Batch
 def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, gap: Tensor | None = None) -> Tensor:
     """f_{a,b}(z) = lambda_b |a| / sqrt(c) asinh(2 sqrt(c) <k, a> / ((1 - c |k|^2) |a|)), k = (-b) (+) z: (N, J) -> (N, H).
 
-    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0. `gap` is 1 - c |z|^2, (N, 1), where
-    it is known better than from z.
+    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0. `gap`
+    is 1 - c |z|^2, (N, 1), where it is known better than from z.
     """
     z, a, b, c = z.double(), a.double(), b.double(), ball.c
     z2, a2, b2 = (t.square().sum(-1) for t in (z, a, b))  # (N,), (H,), (H,)

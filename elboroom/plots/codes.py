@@ -76,9 +76,10 @@ class Codes:
         u, counts = torch.unique(seen, dim=0, return_counts=True)
         device = next(self.split.model.parameters()).device
         p = self.split.model.prior(Batch(torch.empty(len(u)), u if given else None).to(device))
-        if not self.split.has_density or not hasattr(p, "log_prob_per_dim"):
+        marginals = getattr(p, "log_marginals", getattr(p, "log_prob_per_dim", None))
+        if not self.split.has_density or marginals is None:
             return None
         points = torch.as_tensor(at, dtype=torch.float32, device=device)[:, None, None]  # (G, 1, 1)
-        density = p.log_prob_per_dim(points).exp().expand(-1, len(u), -1).cpu()  # (G, U, J)
+        density = marginals(points).exp().expand(-1, len(u), -1).cpu()  # (G, U, J)
         mixed: Floats = ((density * counts[:, None]).sum(1) / counts.sum()).numpy()
         return mixed

@@ -73,7 +73,7 @@ def activity(run: Run, codes: Codes | None = None) -> Figure:
     """The densities of the means and of the deviations of q(z_j|x), active dimensions against passive ones."""
     codes = codes or Codes.of(run)
     if codes.stddev is None:
-        raise Problem("q(z|x) has no density, so its dimensions have no deviations to compare")
+        raise Problem("q(z|x) is no diagonal Gaussian, so its dimensions have no deviations to compare")
     figure, axes = small_multiples(2, 2, height=1.9)
     for ax, values, name in zip(
         axes, (codes.mean, codes.stddev), ("means of q(z|x)", "deviations of q(z|x)"), strict=True

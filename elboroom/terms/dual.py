@@ -22,7 +22,7 @@ def _has_features(model: LatentModel) -> None:
     if not getattr(model.posterior, "has_features", False):
         raise Problem(
             "nu(x, z) reads the features of an implicit posterior, and this one has none: "
-            "use --posterior implicit or implicit-linear"
+            "use --posterior implicit or implicit-linear, on the ball wrapped-implicit or wrapped-linear"
         )
 
 

@@ -41,7 +41,7 @@ def free_bits(
         if unit == "per_dim" and not is_per_dim(*model.families):
             raise Problem(
                 "a floor for each dimension needs a KL that is a sum over dimensions: "
-                "use --unit total, or --posterior gaussian with --prior normal"
+                "use --posterior gaussian with --prior normal, or free-bits with --unit total"
             )
 
     return Term(

@@ -13,6 +13,8 @@ from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, Watch
 from elboroom.core.pairs import has_density
 from elboroom.data.dataset import DataSet
+from elboroom.evaluate.proposal import around, gaussian, proposed
+from elboroom.families.point import Point
 from elboroom.training.batches import batch_of, reseed
 
 
@@ -26,14 +28,23 @@ def held_out(data: DataSet, given: tuple[str, ...], device: torch.device, most: 
 
 @torch.no_grad()
 def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
-    """nll + kl at weight one (nll alone where q has no density), one sample, the mean over all rows."""
+    """nll + kl at weight one, one sample, the mean over all rows.
+
+    Of a posterior that can only be sampled, the same with a Gaussian fitted to its draws in its place; nll alone where
+    there is no other density.
+    """
     reseed(0, 0)
+    q, p = model.families
+    dense, sampled = has_density(q) and has_density(p), has_density(p) and not issubclass(q, Point)
     total, rows = torch.zeros((), device=next(model.parameters()).device, dtype=torch.float64), 0
     for batch in batches:
         draw = Draw(model, batch)
-        loss = draw.nll.sum()
-        if all(map(has_density, model.families)):
-            loss = loss + draw.rate.sum()
+        if dense:
+            loss = draw.nll.sum() + draw.rate.sum()
+        elif sampled:
+            loss = -proposed(model, batch, around(draw.q, gaussian), 1).sum()
+        else:
+            loss = draw.nll.sum()
         total += loss.double()
         rows += len(batch.x)
     return ranks.mean(total / rows)
