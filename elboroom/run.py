@@ -23,10 +23,12 @@ from elboroom.data.dataset import DataSet
 from elboroom.data.tokens import Tokeniser
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.number import Number
+from elboroom.evaluate.proposal import Kind
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
 from elboroom.families.gaussian import NoPrior
 from elboroom.latent import paths
+from elboroom.latent.spaces import Space, space_of
 from elboroom.medium import Arrays, Medium, Sentences
 from elboroom.training import session
 from elboroom.training.batches import batch_of, reseed
@@ -77,6 +79,11 @@ class Run:
         """The dimensions of z."""
         u = torch.zeros(1, self._given) if self.given else None
         return int(self.model.prior(Batch(torch.empty(1), u)).mean.shape[-1])
+
+    @cached_property
+    def space(self) -> Space:
+        """Where its codes live."""
+        return space_of(self.model)
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -176,11 +183,12 @@ class Run:
     ) -> Any:
         """Examples along each dimension, the code of one example otherwise kept, (dims, points, *shape).
 
-        Dimensions come sorted by their mean rate, the highest first.
+        Dimensions come sorted by their mean rate, the highest first. Codes stay on the sphere, or in the ball, where
+        they live there.
         """
         batch = self.examples(1) if x is None else self._batch(x, u)
-        z = torch.from_numpy(self.encode(batch)[0])
-        grid = paths.traversal(z, self.order if dims is None else dims, points, reach)
+        z = self.space.flat(torch.from_numpy(self.encode(batch)[0]))
+        grid = self.space.back(paths.traversal(z, self.order if dims is None else dims, points, reach))
         given = None if batch.u is None else batch.u[:1].expand(grid[..., 0].numel(), -1)
         return self.medium().grid(self.decode(grid.flatten(0, 1).numpy(), given), *grid.shape[:2])
 
@@ -193,9 +201,9 @@ class Run:
         decoding: Decoding | None = None,
         u: ArrayLike | None = None,
     ) -> Any:
-        """Examples on the way from a to b, (n, points, *shape)."""
+        """Examples on the shortest way from a to b where codes live, or along a great circle, (n, points, *shape)."""
         left, right = (self._batch(x, u) for x in (a, b))
-        way = paths.arc if spherical else paths.line
+        way = paths.arc if spherical else self.space.way
         codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
         grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
         given = None if left.u is None else left.u.repeat_interleave(points, 0)
@@ -214,8 +222,8 @@ class Run:
         """a - b + c: examples decoded from c + strength (a - b), the codes being means of q(z|x)."""
         if not np.isfinite(strength):
             raise Problem(f"the strength of an analogy is a finite number, not {strength}")
-        one, two, three = (self.encode(x, u) for x in (a, b, c))
-        return self.decode(three + strength * (one - two), u, decoding)
+        one, two, three = (self.space.flat(torch.from_numpy(self.encode(x, u))) for x in (a, b, c))
+        return self.decode(self.space.back(three + strength * (one - two)).numpy(), u, decoding)
 
     @cached_property
     def fitted(self) -> MultivariateNormal:
@@ -260,9 +268,13 @@ class Run:
         most: int = 10_000,
         iw_most: int | None = 1000,
         seed: int = 0,
+        proposal: Kind = "gaussian",
     ) -> dict[str, Any]:
-        """Every measure, kept in metrics.json with estimator and settings; IW-K looks at `iw_most` examples, None at all."""
-        found = likelihood.evaluate(self.split(split, most, seed), samples, iw_most)
+        """Every measure, kept in metrics.json with estimator and settings; IW-K looks at `iw_most` examples, None at all.
+
+        proposal: gaussian or flow, what is fitted to a q(z|x) that can only be sampled.
+        """
+        found = likelihood.evaluate(self.split(split, most, seed), samples, iw_most, proposal)
         content = self.measured | {name: number.to_json() for name, number in found.items()}
         write_json(self.folder / "metrics.json", content)
         return content

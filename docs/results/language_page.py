@@ -63,7 +63,8 @@ mostly the same for all runs, which see the same sentences. PPL is that bound by
 counted. R and KL are the two parts of the ELBO at weight one with one draw, whatever trained the model. MI is over the
 split ({ceiling}), AU counts dimensions whose mean varies by more than 0.01. Encoders without a density have no NLL; the
 post-hoc one puts a Gaussian around each code and is not comparable with the first column. † marks q(z|x) that can only be
-sampled: the draws are those of a Gaussian fitted to it and widened, which is a bound too, and a looser one."""
+sampled: the draws are those of a Gaussian fitted to it and widened, which is a bound too, and a looser one; beside the
+mark, how many of the 100 draws count (effective sample size)."""
 
 
 def _critics(records: Records, prefix: str) -> str:

@@ -96,6 +96,8 @@ def _cell(name: str, entry: dict[str, Any] | None) -> str:
         return f"{number:,.0f}"
     noise = entry.get("errors", {}).get("importance_noise") if name == "log_likelihood" else None
     mark = FITTED if "fitted" in entry["estimator"] else ""
+    if mark and "effective_samples" in entry.get("parts", {}):
+        mark += f" {entry['parts']['effective_samples']:.0f}"
     return f"{round(number, 2) + 0:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
 
 

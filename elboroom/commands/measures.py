@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -61,11 +61,15 @@ def evaluate(
     samples: Annotated[int, typer.Option("--samples", min=1, help="K of the importance-weighted bound")] = 100,
     most: Annotated[int, typer.Option("--most", min=2, help="at most this many examples")] = 10_000,
     iw_most: Annotated[int, typer.Option("--iw-most", min=0, help="of which IW-K looks at this many; 0 is all")] = 1000,
+    proposal: Annotated[
+        str, typer.Option("--proposal", help="gaussian or flow, fitted to a q(z|x) that can only be sampled")
+    ] = "gaussian",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom import measures
+    from elboroom.evaluate.proposal import NAMES
     from elboroom.runs import load
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
@@ -74,11 +78,13 @@ def evaluate(
     if names == ["udr"]:
         found = measures.agreement([load(folder) for folder in folders])
         return print_json(found) if json else _table({"run": {"method": "udr", "step": 0}} | found)
+    if proposal not in NAMES:
+        raise unknown("proposal", proposal, NAMES)
     everything = {}
     for folder in folders:
         run = load(folder)
         if "likelihood" in names or "all" in names:
-            content = run.evaluate(split, samples, most, iw_most or None, seed)
+            content = run.evaluate(split, samples, most, iw_most or None, seed, cast(Any, proposal))
         else:
             content = run.measured
         beside = {"likelihood", "downstream", "text", "probe"}
@@ -111,6 +117,8 @@ def _table(found: dict[str, Any]) -> None:
         unit = number.get("unit", "") + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
         how = number.get("estimator") or number.get("mode", "")
         n = number.get("settings", {}).get("n", settings.get("n"))
+        if "fitted" in how and number["value"] is not None and "effective_samples" in number.get("parts", {}):
+            how += f", {number['parts']['effective_samples']:.1f} effective of {number['settings']['K']}"
         how += f", {n:,} rows" if number["value"] is not None and n != settings.get("n") else ""
         rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
     run, on = found["run"], ""

@@ -15,7 +15,7 @@ from elboroom.core.pairs import has_density
 from elboroom.evaluate.dual import dual_values
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.posthoc import posthoc
-from elboroom.evaluate.proposal import fitted, is_sampled
+from elboroom.evaluate.proposal import Kind, fitted, is_sampled
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.text.ngrams import per_word
 from elboroom.evaluate.weighted import CHUNK, Weigh, Weighted
@@ -72,14 +72,14 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     return found
 
 
-def log_likelihood(split: Split, samples: int = 100) -> Number:
+def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian") -> Number:
     """log (1/K) sum_k w_k, averaged over the split: a lower bound of log p(x) in expectation that tightens with K.
 
     A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
     """
     name = f"iw-{samples}"
     if not split.has_density:
-        return fitted(split, samples) if is_sampled(split) else _refused(name, NO_BOUND)
+        return fitted(split, samples, proposal) if is_sampled(split) else _refused(name, NO_BOUND)
 
     def weights_of(batch: Batch) -> Weigh:
         if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
@@ -159,14 +159,18 @@ def aggregate_rate(rate: Number, information: Number, many: bool = False) -> Num
     return Number(rate.value - information.value, "nats", how, information.settings, dict(information.errors))
 
 
-def evaluate(split: Split, samples: int = 100, iw_most: int | None = 1000) -> dict[str, Number]:
+def evaluate(
+    split: Split, samples: int = 100, iw_most: int | None = 1000, proposal: Kind = "gaussian"
+) -> dict[str, Number]:
     """All of the above. IW-K, which decodes K times, looks at no more than `iw_most` rows.
+
+    proposal: what is fitted to a q(z|x) that can only be sampled
 
     A deterministic encoder has no bound of its own; a post-hoc one stands beside it, under a name of its own. So does
     what a critic says of the KL, which is no bound.
     """
     found, few = evidence(split), split.few(iw_most)
-    found["log_likelihood"] = log_likelihood(few, samples)
+    found["log_likelihood"] = log_likelihood(few, samples, proposal)
     found |= dual_values(few)
     if not (split.has_density or is_sampled(split)) and split.tuning is not None:
         found["log_likelihood_posthoc"] = posthoc(few, samples)

@@ -1,0 +1,64 @@
+"""Codes that are moved stay where they live, and go the shortest way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from elboroom.core.ball import Ball
+from elboroom.data.dataset import DataSet
+from elboroom.latent.spaces import Globe, Plane, Sphere
+from elboroom.runs import train
+
+TINY: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-300", "threads": 1}
+
+
+@pytest.mark.parametrize("c", [0.5, 2.0])
+def test_a_geodesic_of_the_ball_is_walked_at_one_speed(c: float) -> None:
+    ball = Ball(c, learned=True)
+    space, a, b = Globe(ball), torch.tensor([0.3, -0.2, 0.1]), torch.tensor([-0.4, 0.3, 0.2])
+    way = space.way(a, b, 5).double()
+    torch.testing.assert_close(way[0], a.double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(way[-1], b.double(), atol=1e-6, rtol=0)
+    with torch.no_grad():
+        steps = ball.distance(way[:-1], way[1:])
+        torch.testing.assert_close(steps, (ball.distance(a, b) / 4).expand(4), rtol=1e-4, atol=0)
+    torch.testing.assert_close(space.back(space.flat(a)), a)
+
+
+def test_a_great_circle_keeps_the_norm_and_its_speed() -> None:
+    a, b = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 0.6, 0.8])
+    way = Sphere().way(a, b, 4)
+    torch.testing.assert_close(way.norm(dim=-1), torch.ones(4))
+    torch.testing.assert_close((way[:-1] * way[1:]).sum(-1), torch.full((3,), np.cos(np.pi / 6), dtype=torch.float32))
+
+
+def test_the_plane_has_straight_lines() -> None:
+    a, b = torch.zeros(2), torch.tensor([3.0, 6.0])
+    torch.testing.assert_close(Plane().way(a, b, 4), torch.tensor([[0.0, 0], [1, 2], [2, 4], [3, 6]]))
+
+
+@pytest.mark.parametrize(("method", "kind"), [("vmf-vae", Sphere), ("p-vae", Globe), ("vae", Plane)])
+def test_verbs_decode_codes_of_the_space(method: str, kind: type, pixels: DataSet, tmp_path: Path) -> None:
+    run = train(method, pixels, tmp_path / "run", **TINY)
+    assert type(run.space) is kind
+    x, y = run.examples(2), run.examples(2, seed=1)
+    asked: list[Any] = []
+    decode = run.decode
+    run.decode = lambda z, *rest: asked.append(z) or decode(z, *rest)  # type: ignore[func-returns-value, method-assign]
+    run.traverse(x, points=5, reach=2.0)
+    run.interpolate(x, y, points=5)
+    run.analogy(x, y, x, strength=1.5)
+    for codes in asked:
+        size = np.linalg.norm(codes, axis=-1)
+        if kind is Sphere:
+            np.testing.assert_allclose(size, 1.0, rtol=1e-5)
+        elif kind is Globe:
+            assert (size < 1).all()
+    ends = asked[1].reshape(2, 5, -1)
+    np.testing.assert_allclose(ends[:, 0], run.encode(x), atol=1e-5)
+    np.testing.assert_allclose(ends[:, -1], run.encode(y), atol=1e-5)
