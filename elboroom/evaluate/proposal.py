@@ -6,27 +6,25 @@ q(z|x), made a little wider than they are, and named in the estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, MultivariateNormal
+from torch.distributions import Distribution
 from zuko.flows import MAF
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.draw import Batch
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
 from elboroom.families.ball import Wrapped
+from elboroom.families.fitted import WIDER, Fit, around, gaussian, proposed, some_draws
 from elboroom.families.point import Point
 
 Kind = Literal["gaussian", "flow"]
-Fit = Callable[[Any], Distribution]
 
 NAMES = {"gaussian": ("gaussian", "wrapped normal"), "flow": ("flow", "wrapped flow")}  # on R^d, on the ball
-WIDER = 1.2  # scale of a proposal, in scales of q(z|x)
 
 
 def is_sampled(split: Split) -> bool:
@@ -47,38 +45,6 @@ def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
         return lambda count: proposed(split.model, batch, r, count)
 
     return Weighted(split, samples, weights_of).number(name, scale=WIDER)
-
-
-def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
-    """log p(x, z) / r(z|x) at draws of r, (K, B)."""
-    z = r.rsample((samples,))
-    nets = next(model.parameters()).dtype
-    seen = z if isinstance(r, Wrapped) else z.to(nets)  # the ball has a precision of its own
-    px, p = model.likelihood(seen, batch), model.prior(batch)
-    weights: Tensor = px.log_prob(batch.x).double() + p.log_prob(seen).double() - r.log_prob(z)
-    return weights
-
-
-def around(q: Any, fit: Fit) -> Any:
-    """The proposal for q(z|x): on the ball it is wrapped, fitted to the tangent vectors."""
-    return Wrapped(q.ball, q.loc, fit(q.tangent)) if isinstance(q, Wrapped) else fit(q)
-
-
-def _draws(q: Any) -> Tensor:
-    """Draws of q(z|x), so many that a covariance can be read off them, (S, B, J)."""
-    drawn: Tensor = q.sample((max(256, 32 * q.event_shape[-1]),)).double()
-    return drawn
-
-
-def gaussian(q: Any) -> MultivariateNormal:
-    """N(m, (1.2)^2 S) of the mean and covariance of draws of q(z|x), for every x."""
-    z = _draws(q)
-    mean = z.mean(0)
-    left = z - mean
-    cov = torch.einsum("sbi,sbj->bij", left, left) / (len(z) - 1)
-    floor = 1e-6 * cov.diagonal(dim1=-2, dim2=-1).mean(-1) + 1e-12  # draws that all but agree have a density too
-    root = torch.linalg.cholesky(cov + floor[:, None, None] * torch.eye(cov.shape[-1]).to(cov))
-    return MultivariateNormal(mean, scale_tril=WIDER * root, validate_args=False)
 
 
 class Scaled(Distribution):
@@ -107,7 +73,7 @@ def flow(split: Split, steps: int = 250, each: int = 64) -> Fit:
     with torch.no_grad():
         for batch in split.batches():
             q = split.model.posterior(batch)
-            z = _draws(q.tangent if isinstance(q, Wrapped) else q)
+            z = some_draws(q.tangent if isinstance(q, Wrapped) else q)
             mean, std = _moments(z)
             means.append(mean)
             stds.append(std)
@@ -120,7 +86,7 @@ def flow(split: Split, steps: int = 250, each: int = 64) -> Fit:
         net = _trained((given - centre) / spread, w, steps)
 
     def fit(q: Any) -> Distribution:
-        mean, std = _moments(_draws(q))
+        mean, std = _moments(some_draws(q))
         return Scaled(net((torch.cat([mean, std.log()], -1) - centre) / spread), mean, std)
 
     return fit

@@ -13,7 +13,7 @@ from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, Watch
 from elboroom.core.pairs import has_density
 from elboroom.data.dataset import DataSet
-from elboroom.evaluate.proposal import around, gaussian, proposed
+from elboroom.families.fitted import around, gaussian, proposed
 from elboroom.families.point import Point
 from elboroom.training.batches import batch_of, reseed
 

@@ -21,6 +21,7 @@ from elboroom.evaluate import likelihood, proposal
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.families import ball as balls
+from elboroom.families import fitted
 from elboroom.families.ball import Wrapped, WrappedImplicit, WrappedPrior
 from elboroom.families.implicit import Implicit
 from elboroom.families.pixels import GaussianLikelihood
@@ -89,10 +90,10 @@ def test_it_is_a_bound_that_tightens(ppca: Any) -> None:
 @pytest.mark.parametrize("kind", ["gaussian", "flow"])
 def test_a_proposal_is_a_density_wider_than_what_it_was_fitted_to(ppca: Any, kind: str) -> None:
     split = sampled(ppca(), 3)
-    fit = proposal.gaussian if kind == "gaussian" else proposal.flow(split.tuning, steps=60)  # type: ignore[arg-type]
+    fit = fitted.gaussian if kind == "gaussian" else proposal.flow(split.tuning, steps=60)  # type: ignore[arg-type]
     with torch.no_grad():
         q = split.model.posterior(next(split.batches()))
-        r = proposal.around(q, fit)
+        r = fitted.around(q, fit)
         z = q.sample((4000,))
         other = r.rsample((4000,))
         ratio = other.std(0) / z.std(0)

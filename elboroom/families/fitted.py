@@ -1,0 +1,48 @@
+"""Proposals for q(z|x) that can only be sampled: Gaussians fitted to its draws, and importance weights by any proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, MultivariateNormal
+
+from elboroom.core.draw import Batch, LatentModel
+from elboroom.families.ball import Wrapped
+
+WIDER = 1.2  # scale of a proposal, in scales of q(z|x)
+Fit = Callable[[Any], Distribution]
+
+
+def around(q: Any, fit: Fit) -> Any:
+    """The proposal for q(z|x): on the ball it is wrapped, fitted to the tangent vectors."""
+    return Wrapped(q.ball, q.loc, fit(q.tangent)) if isinstance(q, Wrapped) else fit(q)
+
+
+def some_draws(q: Any) -> Tensor:
+    """Draws of q(z|x), so many that a covariance can be read off them, (S, B, J)."""
+    drawn: Tensor = q.sample((max(256, 32 * q.event_shape[-1]),)).double()
+    return drawn
+
+
+def gaussian(q: Any) -> MultivariateNormal:
+    """N(m, (1.2)^2 S) of the mean and covariance of draws of q(z|x), for every x."""
+    z = some_draws(q)
+    mean = z.mean(0)
+    left = z - mean
+    cov = torch.einsum("sbi,sbj->bij", left, left) / (len(z) - 1)
+    floor = 1e-6 * cov.diagonal(dim1=-2, dim2=-1).mean(-1) + 1e-12  # draws that all but agree have a density too
+    root = torch.linalg.cholesky(cov + floor[:, None, None] * torch.eye(cov.shape[-1]).to(cov))
+    return MultivariateNormal(mean, scale_tril=WIDER * root, validate_args=False)
+
+
+def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
+    """log p(x, z) / r(z|x) at draws of r, (K, B)."""
+    z = r.rsample((samples,))
+    nets = next(model.parameters()).dtype
+    seen = z if isinstance(r, Wrapped) else z.to(nets)  # the ball has a precision of its own
+    px, p = model.likelihood(seen, batch), model.prior(batch)
+    weights: Tensor = px.log_prob(batch.x).double() + p.log_prob(seen).double() - r.log_prob(z)
+    return weights
