@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 MARGIN = 1e-5  # where centres lie: |z| <= (1 - MARGIN) / sqrt(c)
 EDGE = 1e-12  # how near double precision lets the coordinates of a sample come
+FAR = 75.0  # how far out samples are followed: sqrt(c) |log_0 z|, beyond which squares overflow
 ROUNDED = 1e-7  # how near single precision lets a code come
 
 
@@ -101,11 +102,17 @@ class Ball(nn.Module):
         dot, x2, y2 = (x * y).sum(-1, keepdim=True), _squared(x), _squared(y)
         return ((1 + 2 * c * dot + c * y2) * x + (1 - c * x2) * y) / (1 + 2 * c * dot + c * c * x2 * y2)
 
+    def within(self, v: Tensor) -> Tensor:
+        """The same tangent vector, or one of its direction at FAR, which still pulls on what made it."""
+        v = v.double()
+        size = (self.c * _squared(v.detach())).sqrt()
+        return v * (FAR / size.clamp_min(FAR))
+
     def wrap(self, v: Tensor, at: Tensor) -> Tensor:
         """exp_at of v carried there from the origin: at (+) tanh(sqrt(c) |v|) v / (sqrt(c) |v|)."""
         v, at, c = v.double(), at.double(), self.c
         y = tanhc(c * _squared(v)) * v
-        far = (2 * (c * _squared(v)).clamp_min(1e-300).sqrt()).clamp_max(600.0)
+        far = (2 * (c * _squared(v)).clamp_min(1e-300).sqrt()).clamp_max(2 * FAR)
         small = 4 * torch.exp(-far) / (1 + torch.exp(-far)).square()  # 1 - c |y|^2 = sech^2
         below = 1 + 2 * c * (at * y).sum(-1, keepdim=True) + c * c * _squared(at) * _squared(y)
         return carrying(self.clip(self.add(at, y), EDGE), self.gap(at) * small / below)

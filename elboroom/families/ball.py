@@ -38,7 +38,7 @@ class Wrapped(Distribution):
         return self.ball.clip(self.ball.wrap(self.tangent.mean, self.loc))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        v = self.tangent.rsample(sample_shape).double()
+        v = self.ball.within(self.tangent.rsample(sample_shape))
         self._kept = self.ball.wrap(v, self.loc), v
         return self._kept[0]
 

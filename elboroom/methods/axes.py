@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
+from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
 from elboroom.families.autoregressive import AutoregressivePrior
 from elboroom.families.ball import ConditionalWrapped, WrappedImplicitPosterior, WrappedPosterior, WrappedPrior
@@ -41,7 +42,7 @@ def _spherical(parts: Parts, family: type[Spherical]) -> nn.Module:
 
 
 def _vamp(parts: Parts, posterior: nn.Module | None = None) -> nn.Module:
-    if posterior is None or not hasattr(posterior, "law"):
+    if posterior is None or not hasattr(posterior, "law") or not has_density(cast(Any, posterior.family)):
         raise Problem(
             "--prior vamp is a mixture of what the encoder says of pseudo-inputs, each by itself: "
             "use --posterior gaussian, vmf, power-spherical, wrapped or wrapped-linear"

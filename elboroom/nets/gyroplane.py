@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.ball import Ball, asinhc
+from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch
 
 
@@ -23,7 +23,8 @@ def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, gap: Tensor | None = 
     ab = (a * b).sum(-1)
     apart = z2.unsqueeze(-1) - 2 * z @ b.T + b2  # |z - b|^2, (N, H)
     slope = 2 * (here * (z @ a.T - ab) - c * apart * ab) / (here * there)  # 2 <k, a> / (1 - c |k|^2)
-    return 2 / here * slope * asinhc(c * slope.square() / a2.clamp_min(1e-30))
+    size = (a2.clamp_min(1e-30) / c).sqrt()
+    return 2 / here * size * torch.asinh(slope / size)
 
 
 class GyroplaneLayer(nn.Module):

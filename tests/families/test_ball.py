@@ -30,6 +30,7 @@ from elboroom.families.ball import (
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import SharedGaussian
 from elboroom.methods.parts import Choices, Parts
+from elboroom.nets.gyroplane import Flat, GyroplaneLayer
 from elboroom.terms.evidence import kl
 
 CURVATURES = [0.25, 0.5, 1.0, 2.0]  # what float32 holds
@@ -322,6 +323,21 @@ def test_the_rate_holds_beyond_what_coordinates_can_tell(sigma: float) -> None:
     assert abs(each.mean().item() - truth) < 4 * each.std().item() / 4000**0.5
     (slope,) = torch.autograd.grad(each.mean(), logvar)
     assert slope.sum().item() == pytest.approx(d / 2 * (sigma**2 - 1), rel=0.05, abs=0.3)
+
+
+def test_what_is_thrown_further_than_can_be_followed_is_pulled_back() -> None:
+    """Of sigma 1,000 the rate is finite, large, and falls with sigma; a decoder and a critic read finite numbers."""
+    d, ball = 3, Ball(1.0)
+    logvar = torch.full((d,), 2 * math.log(1000.0), dtype=torch.float64, requires_grad=True)
+    q, p = families.normal(ball, torch.zeros(d), logvar), WrappedPrior(d, ball)(NOTHING)
+    z = q.rsample((200,))
+    rate = (q.log_prob(z) - p.log_prob(z)).mean()
+    assert 1000 < rate.item() < math.inf
+    read = GyroplaneLayer(d, 4, ball)(z).square().sum() + Flat(ball)(z).square().sum()
+    for value in (rate, read):
+        (slope,) = torch.autograd.grad(value, logvar, retain_graph=True)
+        assert torch.isfinite(slope).all()
+        assert (slope > 0).all()
 
 
 def test_pseudo_inputs_see_it_too() -> None:

@@ -123,5 +123,5 @@ def test_a_floor_for_each_dimension_needs_a_rate_for_each() -> None:
     net = Table(torch.zeros(B, J))
     model = LatentModel(GaussianPosterior(net), ClusteredPrior(J), torch.nn.Identity())
     free_bits(kl(), TARGET, "total").check(model)
-    with pytest.raises(Problem, match="use --unit total"):
+    with pytest.raises(Problem, match="free-bits with --unit total"):
         free_bits(kl(), TARGET, "per_dim").check(model)
