@@ -1,8 +1,8 @@
 """The LSTM over packed sentences: PyTorch's layer, weights and values, computed the way that a CPU likes best.
 
-* no pad is read: a step works on the sentences that are still going on (see Packing);
-* as long as all are, PyTorch's own kernel is the fastest; from the first end on, and for copies that share their words,
-  the recurrence is ours;
+* PyTorch's own kernel is the fastest where sentences are nearly of one length, as those of a bucket are: they are padded;
+* otherwise, and for copies that share their words, the recurrence is ours and no pad is read: a step works on the
+  sentences that are still going on (see Packing);
 * both can be differentiated twice, which the kernel alone cannot.
 """
 
@@ -17,6 +17,8 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from elboroom.nets.recurrence import copied, plain, recurrence
+
+PADDED = 1.2  # times the words of a batch: up to there one kernel on pads is faster than ours on what is real
 
 
 def run(
@@ -37,18 +39,30 @@ def run(
     """
     if x.device.type != "cpu":
         return library(cell, x, sizes, state, beside, added)
-    steps = sizes.count(sizes[0])  # in which no sentence ends
-    if len(x) < sum(sizes) or 2 * steps * sizes[0] < sum(sizes):
-        return _ragged(cell, x, sizes, state, beside, added)
-    first, rest = torch.split(x, [steps * sizes[0], len(x) - steps * sizes[0]])
-    words = first.view(steps, sizes[0], -1)
+    longest, rows = len(sizes), sizes[0]
+    if len(x) == sum(sizes) and longest * rows <= PADDED * len(x):
+        return _padded(cell, x, sizes, state, beside, added)
+    return _ragged(cell, x, sizes, state, beside, added)
+
+
+def _padded(
+    cell: nn.LSTM,
+    x: Tensor,
+    sizes: list[int],
+    state: tuple[Tensor, ...],
+    beside: Tensor | None,
+    added: Tensor | None,
+) -> Tensor:
+    """Sentences of nearly one length, read on to the end of the longest; what is read beyond an end is left out again."""
+    longest, rows = len(sizes), sizes[0]
+    even = longest * rows == len(x)
+    there = None if even else torch.cat([torch.arange(t * rows, t * rows + n) for t, n in enumerate(sizes)])
+    words = x if there is None else x.new_zeros(longest * rows, x.shape[1]).index_copy(0, there, x)
+    words = words.view(longest, rows, -1)
     words = words if added is None else words + added
-    words = words if beside is None else torch.cat([words, beside.expand(steps, *beside.shape)], 2)
-    states, c = _even(words, state[0], state[1], list(cell.all_weights[0]))
-    if not len(rest):
-        return states.flatten(0, 1)
-    later = _ragged(cell, rest, sizes[steps:], (states[-1], c), beside, added)
-    return torch.cat([states.flatten(0, 1), later])
+    words = words if beside is None else torch.cat([words, beside.expand(longest, *beside.shape)], 2)
+    states = _even(words, state[0], state[1], list(cell.all_weights[0])).flatten(0, 1)
+    return states if there is None else states.index_select(0, there)
 
 
 def library(
@@ -93,44 +107,44 @@ def _ragged(
     return recurrence(x, weight, bias, inner, h, c, sizes)
 
 
-def _even(x: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Sentences of one length: inputs (T, B, I) -> states (T, B, H), last cells (B, H)."""
+def _even(x: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> Tensor:
+    """Sentences of one length: inputs (T, B, I) -> states (T, B, H)."""
     given = (x, h, c, *weights)
     if torch.is_grad_enabled() and any(t.requires_grad for t in given):
         return _Even.apply(*given)  # type: ignore[no-any-return, no-untyped-call]
     return _kernel(x, h, c, weights, train=False)
 
 
-def _kernel(x: Tensor, h: Tensor, c: Tensor, weights: list[Tensor], train: bool) -> tuple[Tensor, Tensor]:
-    states, _, last = torch.lstm(x, (h.unsqueeze(0), c.unsqueeze(0)), weights, True, 1, 0.0, train, False, False)
-    return states, last.squeeze(0)
+def _kernel(x: Tensor, h: Tensor, c: Tensor, weights: list[Tensor], train: bool) -> Tensor:
+    return torch.lstm(x, (h.unsqueeze(0), c.unsqueeze(0)), weights, True, 1, 0.0, train, False, False)[0]
 
 
 class _Even(Function):
     """PyTorch's kernel with its own gradient. Differentiated again, it falls back on the formulas."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> Tensor:
         given = [t.detach().requires_grad_(n) for t, n in zip((x, h, c, *weights), ctx.needs_input_grad, strict=True)]
         with torch.enable_grad():
             ctx.made = _kernel(given[0], given[1], given[2], given[3:], train=True)
         ctx.given = given
         ctx.save_for_backward(x, h, c, *weights)
-        return ctx.made[0].detach(), ctx.made[1].detach()
+        states: Tensor = ctx.made.detach()
+        return states
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         again = torch.is_grad_enabled()
         given, made = ctx.given, ctx.made
         if again:  # of views, since an input may itself depend on the weights
             given = [t.view_as(t) for t in ctx.saved_tensors]
             made = _formulas(*given)
         wanted = [t for t, needed in zip(given, ctx.needs_input_grad, strict=True) if needed]
-        found = iter(torch.autograd.grad(made, wanted, grads, create_graph=again, retain_graph=True))
+        found = iter(torch.autograd.grad(made, wanted, grad, create_graph=again, retain_graph=True))
         return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
 
 
-def _formulas(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+def _formulas(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> Tensor:
     """What the kernel computes."""
-    states, last = plain(x.flatten(0, 1), weights[0], weights[2] + weights[3], weights[1], h, c, [len(h)] * len(x))
-    return states.view(*x.shape[:2], -1), last
+    states = plain(x.flatten(0, 1), weights[0], weights[2] + weights[3], weights[1], h, c, [len(h)] * len(x))
+    return states.view(*x.shape[:2], -1)

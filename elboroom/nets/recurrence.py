@@ -43,10 +43,8 @@ def copied(x: Tensor, sizes: list[int]) -> Tensor:
     return x if copies == 1 else x.repeat_interleave(copies, 0)
 
 
-def plain(
-    x: Tensor, weight: Tensor, bias: Tensor, inner: Tensor, h: Tensor, c: Tensor, sizes: list[int]
-) -> tuple[Tensor, Tensor]:
-    """The formulas, which can be differentiated as often as one likes; the cells of the last step too, (rows, H)."""
+def plain(x: Tensor, weight: Tensor, bias: Tensor, inner: Tensor, h: Tensor, c: Tensor, sizes: list[int]) -> Tensor:
+    """The formulas, which can be differentiated as often as one likes."""
     states = []
     for part in torch.split(F.linear(copied(x, sizes), weight), sizes):
         n = len(part)
@@ -55,7 +53,7 @@ def plain(
         c = torch.sigmoid(f) * c[:n] + torch.sigmoid(i) * torch.tanh(g)
         h = torch.sigmoid(o) * torch.tanh(c)
         states.append(h)
-    return torch.cat(states), c
+    return torch.cat(states)
 
 
 def _forward(
@@ -102,7 +100,7 @@ class _Recurrence(Function):
         if torch.is_grad_enabled():  # of views, since an input may itself depend on the weights
             x, weight, bias, inner, h, c = given = [t.view_as(t) for t in (x, weight, bias, inner, h, c)]
             wanted = [t for t, needed in zip(given, ctx.needs_input_grad, strict=False) if needed]
-            made, _ = plain(x, weight, bias, inner, h, c, sizes)
+            made = plain(x, weight, bias, inner, h, c, sizes)
             found = iter(torch.autograd.grad(made, wanted, grad, create_graph=True))
             return *(next(found) if needed else None for needed in ctx.needs_input_grad[:6]), None
         steep, last_h, last_c, constant = _descend(kept, inner, h, c, bias.dim() == 2, grad, sizes)

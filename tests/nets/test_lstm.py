@@ -15,7 +15,7 @@ from elboroom.nets.packing import Packing
 
 X = torch.tensor([[1, 5, 6, 2, 0, 0], [1, 7, 4, 8, 9, 2], [1, 2, 0, 0, 0, 0], [1, 5, 12, 2, 0, 0]])
 LENGTHS = (X != PAD).sum(1)
-SHAPES = {"even": [3, 3, 3], "frayed": [5, 4, 4, 5], "ragged": [6, 1, 3, 2]}  # all by the kernel, some of it, none
+SHAPES = {"even": [3, 3, 3], "frayed": [5, 4, 4, 5], "ragged": [6, 1, 3, 2]}  # as it is, padded, by our recurrence
 
 
 def test_packing_lays_words_out_step_by_step() -> None:
