@@ -39,7 +39,10 @@ def train(
     sentences, or a DataSet. Options are those of the method, of the model (latent, net, likelihood, ...), of training
     (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...).
     """
-    source = registry.lasting(data) if isinstance(data, str | Path) else "array"
+    source = "array"
+    if isinstance(data, str | Path):
+        source = registry.lasting(data)
+        data = type(data)(source)
     reading = checked(Reading, {name: options.pop(name) for name in Reading.model_fields if name in options})
     found = registry.load(data, size=size, reading=reading)
     spec = specify(method, found, source, size, options, reading)

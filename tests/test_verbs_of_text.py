@@ -134,6 +134,7 @@ def test_a_run_on_a_file_is_used_from_anywhere(folder: Path, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     again = elboroom.load(folder.parent / "beside")
     assert again.data.hash == made.data.hash
+    assert again.data.about.name == again.spec.about.name == str(folder.parent / "notes.txt")
     assert again.elbo("test").value == pytest.approx(made.elbo("test").value)
 
 
