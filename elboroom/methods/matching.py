@@ -84,7 +84,11 @@ def wae_gan(
     return game(model, critic, cost(reconstruction) + lam * fool(critic), critic_lr)
 
 
-@method("aae", "nll, then -log D(z) for the encoder alone", paper="Makhzani et al. 2015, Sec. 2; Shen et al. 2020")
+@method(
+    "aae",
+    "nll, then -log D(z) for the encoder alone; on text nll - lam log D(z)",
+    paper="Makhzani et al. 2015, Sec. 2; Shen et al. 2020",
+)
 def aae(
     parts: Parts,
     lam: NonNegative = by_data(1.0, tokens=10.0),

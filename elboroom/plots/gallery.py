@@ -99,7 +99,7 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
         (
             "interpolations",
             "Interpolations",
-            "Straight lines between the codes of two inputs: look for shapes that stay whole along the way, "
+            "The shortest way between the codes of two inputs: look for shapes that stay whole along the way, "
             "rather than one image fading into the other.",
             False,
             lambda: images.interpolations(run),

@@ -54,7 +54,7 @@ def strips(run: Run, n: int = 10, points: int = 7) -> list[Strips]:
         Strips(
             "interpolations",
             "Interpolations",
-            "Straight lines between the codes of two sentences, whose reconstructions are the ends: neighbours should be "
+            "The shortest way between the codes of two sentences, whose reconstructions are the ends: neighbours should be "
             "alike, and all of them sentences.",
             tuple(tuple(way) for way in ways),
         )
