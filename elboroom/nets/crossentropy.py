@@ -109,24 +109,27 @@ class _LogSoftmax(Function):
             found = iter(torch.autograd.grad(_plain(h, weight, bias, tokens), given, grad, create_graph=True))
             return *(next(found) if needed else None for needed in needs[:3]), None
         by = grad.unsqueeze(1)
-        h_grad = weight[tokens] if needs[0] else None  # (n, H)
+        expected = torch.zeros_like(h) if needs[0] else None  # P W, (n, H)
         weight_grad = torch.empty_like(weight) if needs[1] else None
         bias_grad = torch.empty_like(bias) if needs[2] else None
-        scale = torch.exp(-log_sum).unsqueeze(1)  # P = scale E, row by row
+        top, scale = None, torch.exp(-log_sum).unsqueeze(1)  # P = scale E, row by row
         scaled = -by * scale * h
         for w, b, dw, db in _blocks(h, weight, bias, weight_grad, bias_grad):
             e, top = (kept.pop(0), kept.pop(0)) if kept else _exponentials(h, w, b, plain=False)
-            if top is not None:
+            if top is not None:  # a scale of the block's own
                 scale = torch.exp(top - log_sum.unsqueeze(1))
                 scaled = -by * scale * h
-            if h_grad is not None:
-                h_grad.addcmul_(e @ w, scale, value=-1)
+            if expected is not None:
+                expected.addmm_(e, w) if top is None else expected.addcmul_(e @ w, scale)
             if dw is not None:
                 torch.mm(e.T, scaled, out=dw)
             if db is not None:
                 torch.mv(e.T, -(by * scale).squeeze(1), out=db)
+        if expected is not None and top is None:
+            expected.mul_(scale)
         if weight_grad is not None:
             weight_grad.index_add_(0, tokens, by * h)
         if bias_grad is not None:
             bias_grad.index_add_(0, tokens, grad)
-        return None if h_grad is None else h_grad.mul_(by), weight_grad, bias_grad, None
+        h_grad = None if expected is None else weight[tokens].sub_(expected).mul_(by)
+        return h_grad, weight_grad, bias_grad, None

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from elboroom.core import ranks
 
+_TWOS = 0x0202020202020202
+
 
 def kept(
     rows: int,
@@ -23,16 +25,17 @@ def kept(
     """A mask that is 0 with probability p and 1 / (1 - p) otherwise, of (copies * rows, length, width) what is taken.
 
     Several of its values are read off one random number: Bernoulli draws, one by one, take longer than a layer. p is
-    a multiple of 1 / 256, as 1/2 is, or rounded to one of 1 / 65536.
+    a multiple of 1 / 256, or rounded to one of 1 / 65536.
     """
     kind, levels = (torch.int8, 1 << 8) if (p * 256).is_integer() else (torch.int16, 1 << 16)
+    whole = (copies, rows * ranks.world(), longest(length, like), -(-width * kind.itemsize // 8))
+    numbers = torch.empty(whole, dtype=torch.int64, device=like.device).random_(-(1 << 63), None)
+    mine = take(numbers[:, ranks.rank() * rows : (ranks.rank() + 1) * rows, :length].flatten(0, 1))
+    if p == 0.5:  # one bit of every byte, which is 0 or 2 already
+        return mine.bitwise_and(_TWOS).view(kind)[..., :width].to(like.dtype)
     drop = round(p * levels)
-    whole = (copies, rows * ranks.world(), longest(length, like), width)
-    count = whole[0] * whole[1] * whole[2] * whole[3]
-    numbers = torch.empty(-(-count // (8 // kind.itemsize)), dtype=torch.int64, device=like.device)
-    stay = numbers.random_(-(1 << 63), None).view(kind)[:count] >= drop - levels // 2
-    mine = stay.view(whole)[:, ranks.rank() * rows : (ranks.rank() + 1) * rows, :length].flatten(0, 1)
-    return take(mine).to(like.dtype).mul_(levels / (levels - drop))
+    stay = mine.view(kind)[..., :width] >= drop - levels // 2
+    return stay.to(like.dtype).mul_(levels / (levels - drop))
 
 
 def longest(length: int, like: Tensor) -> int:

@@ -291,16 +291,18 @@ def test_dropout_in_its_places() -> None:
         assert (after != 0).any()
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.8])
 def test_masks_have_their_probability_and_mean_one(p: float) -> None:
-    mask = dropout.kept(50, 20, 40, p, torch.zeros(()), copies=2)
-    assert mask.shape == (100, 20, 40)
+    mask = dropout.kept(50, 20, 43, p, torch.zeros(()), copies=2)
+    assert mask.shape == (100, 20, 43)
     n = mask.numel()
     share = (mask == 0).float().mean().item()
     assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / n) + 1e-5
     torch.testing.assert_close(mask.max().item(), 1 / (1 - p), atol=1e-4, rtol=1e-4)
     per_unit = (mask == 0).float().mean((0, 1))
     assert per_unit.sub(p).abs().max() < 5 * math.sqrt(p * (1 - p) / 2000)
+    both = ((mask == 0)[..., 1:] & (mask == 0)[..., :-1]).float().mean().item()  # neighbours know nothing of each other
+    assert abs(both - p * p) < 0.01
 
 
 def test_words_are_hidden_but_never_the_first() -> None:
