@@ -67,7 +67,7 @@ PLANS = [
     Plan("multi30k-dip-vae-i", "dip-vae-i"),
     Plan("multi30k-dip-vae-ii", "dip-vae-ii"),
     Plan("multi30k-lagging-vae", "lagging-vae", {"at_most": 15, "window": 5}),
-    Plan("multi30k-sa-vae", "sa-vae", {"inner_steps": 5, "epochs": 3}),
+    Plan("multi30k-sa-vae", "sa-vae", {"inner_steps": 5, "through": "difference", "epochs": 3}),
     Plan("multi30k-vmf-vae-13", "vmf-vae", {"kappa": 13.0}),
     Plan("multi30k-power-spherical-13", "vmf-vae", {"posterior": "power-spherical", "kappa": 13.0}),
     Plan("multi30k-mog-vae", "mog-vae"),

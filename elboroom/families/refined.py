@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from elboroom.core import pairs, ranks
 from elboroom.core.draw import Batch
 from elboroom.core.objective import Constant, Weight
+from elboroom.core.still import still
 from elboroom.families.gaussian import Gaussian, require_gaussian
 
 Through = Literal["exact", "difference", "nothing"]
@@ -110,13 +111,17 @@ class Refined(nn.Module):
     def slopes(self, loss: Loss, at: list[Tensor], through: Through) -> tuple[Tensor, ...]:
         """The gradient of the loss, itself differentiable unless nothing comes back."""
         if through == "difference":
-            learned = [p for module in self.of for p in module.parameters() if p.requires_grad]
-            found: tuple[Tensor, ...] = _Slopes.apply(loss, *at, *learned)  # type: ignore[no-untyped-call]
+            found: tuple[Tensor, ...] = _Slopes.apply(loss, *at, *self.learned)  # type: ignore[no-untyped-call]
             return found
         exact = through == "exact"
         at = [t if exact and t.requires_grad else t.detach().requires_grad_() for t in at]
-        with twice_differentiable(self.of[1], exact):
+        with twice_differentiable(self.of[1], exact), still([] if exact else self.learned):
             return torch.autograd.grad(loss(*at).sum(), at, create_graph=exact)
+
+    @property
+    def learned(self) -> list[nn.Parameter]:
+        """What of decoder and prior is trained."""
+        return [p for module in self.of for p in module.parameters() if p.requires_grad]
 
     def clipped(self, slope: Tensor) -> Tensor:
         """The gradient of each example, its norm at most `clip`; 0 is no limit."""
@@ -129,10 +134,10 @@ class _Slopes(torch.autograd.Function):
     """The gradient of f in lambda; its derivative along v is that of [f(lambda + r v) - f(lambda - r v)] / 2r."""
 
     @staticmethod
-    def forward(ctx: Any, f: Loss, loc: Tensor, logvar: Tensor, *learned: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, f: Loss, loc: Tensor, logvar: Tensor, *learned: nn.Parameter) -> tuple[Tensor, ...]:
         at = [t.detach().requires_grad_() for t in (loc, logvar)]
         ctx.dropout = torch.get_rng_state(), torch.cuda.get_rng_state(loc.device) if loc.is_cuda else None
-        with torch.enable_grad():
+        with torch.enable_grad(), still(learned):
             slopes = torch.autograd.grad(f(*at).sum(), at)
         ctx.f, ctx.learned = f, learned
         ctx.save_for_backward(loc, logvar)

@@ -16,6 +16,7 @@ from elboroom.core.method import Method, Player, cost
 from elboroom.core.objective import Loss
 from elboroom.core.optimiser import clip
 from elboroom.core.sequel import Trainable
+from elboroom.core.still import still
 from elboroom.training.batches import Batches, reseed
 
 Autocast = Callable[[], AbstractContextManager[Any]]
@@ -40,10 +41,10 @@ class Loop:
             costs: list[Tensor] = []
             for turn in player.turns(step, costs):
                 reseed(self.seed, step, number, turn)
-                with self.autocast():
-                    draw = self.draw(method, player, step, number, turn, shared)
-                    loss = losses[number] = player.objective(draw)
+                draw = self.draw(method, player, step, number, turn, shared)
                 shared = shared or draw
+                with self.autocast(), still(_others(method, number, draw is shared)):
+                    loss = losses[number] = player.objective(draw)
                 move(method, player, loss.total)
                 costs.append(cost(loss, draw.batch))
             if number in losses:
@@ -62,6 +63,14 @@ class Loop:
         if player.batch == "shared" and shared is not None:
             return shared
         return method.draw(player, shared.batch if shared else self.batches(step), another)
+
+
+def _others(method: Method, number: int, shared: bool) -> list[nn.Parameter]:
+    """The parameters that the player does not move, nor one after it that reads the same Draw."""
+    later = method.players[number + 1 :] if shared else []
+    moved = {name for player in later if player.batch == "shared" for name in player.moves}
+    moved.update(method.players[number].moves)
+    return [p for name, owned in method.owned.items() if name not in moved for p in owned]
 
 
 def move(method: Method, player: Player, loss: Tensor) -> None:

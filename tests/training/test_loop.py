@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,31 @@ def test_a_step_is_backward_and_plain_adam(net: str) -> None:
         optimiser.step()
     for (name, a), b in zip(ours.model.named_parameters(), plain.parameters(), strict=True):
         assert torch.allclose(a, b, atol=1e-6), name
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("lagging-vae", [{"encoder"}] * 3 + [{"decoder"}]),  # each on a Draw of its own
+        ("vae-svi-kl", [{"encoder", "decoder"}, {"encoder"}]),  # the encoder reads the Draw that the decoder made
+        ("factor-vae", [{"vae", "critic"}, {"critic"}]),
+    ],
+)
+def test_what_nobody_moves_from_a_draw_stands_still(name: str, wanted: list[set[str]]) -> None:
+    data = dataset(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
+    options = {"lagging-vae": {"window": 3, "at_most": 3}, "vae-svi-kl": {"inner_steps": 1}}
+    method = card(name).build(Parts(data.about, Choices(latent=2)), options.get(name, {}))
+    method.prepare(adam(1e-3))
+    seen = []
+
+    def look(*_: Any) -> None:
+        seen.append({group for group, owned in method.owned.items() if all(p.requires_grad for p in owned)})
+
+    for player in method.players:
+        player.objective.register_forward_pre_hook(look)
+    Loop(method, Batches(data, "train", 8, 0, (), torch.device("cpu")), seed=0).step(0)
+    assert seen == wanted
+    assert all(p.requires_grad for owned in method.owned.values() for p in owned)
 
 
 def test_batches_are_a_function_of_seed_and_step() -> None:
