@@ -166,7 +166,8 @@ def multi30k(records: Records) -> str:
 
 The 29,000 English captions of Multi30k that were translated, 1,014 to choose by and 1,000 to measure with; words seen twice
 or more. {len(records)} runs on trunk a (LSTM 128/128, 32 dimensions), Adam 1e-3, batch 64, 10 epochs (sa-vae: 3, with 5
-inner steps, differentiated by central differences as in the paper; lagging-vae: at most 15), schedules scaled to the run, the best of ten looks at the ELBO of the validation
+inner steps, differentiated by central differences, those of the paper being one-sided; lagging-vae: at most 15), schedules scaled to
+the run, the best of ten looks at the ELBO of the validation
 split (at weight one, without floors, as published for this trunk).
 
 {_how(records)}
