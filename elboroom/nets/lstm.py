@@ -56,7 +56,7 @@ def _padded(
     """Sentences of nearly one length, read on to the end of the longest; what is read beyond an end is left out again."""
     longest, rows = len(sizes), sizes[0]
     even = longest * rows == len(x)
-    there = None if even else torch.cat([torch.arange(t * rows, t * rows + n) for t, n in enumerate(sizes)])
+    there = None if even else (torch.arange(rows) < torch.tensor(sizes).unsqueeze(1)).flatten().nonzero().squeeze(1)
     words = x if there is None else x.new_zeros(longest * rows, x.shape[1]).index_copy(0, there, x)
     words = words.view(longest, rows, -1)
     words = words if added is None else words + added
