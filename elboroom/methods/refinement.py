@@ -32,14 +32,14 @@ def sa_vae(
     """A VAE whose encoder only begins inference: gradient steps on mu and log sigma^2 of each example end it.
 
     Encoder and decoder descend the loss at the end of these steps, through all of them. A step costs about 2 K + 2 of
-    those of a VAE. Inner gradients are of one example, so that no code depends on its batch; the published ones are of
-    the mean over 32, with a learning rate of 1.
+    those of a VAE, and twice as much where recurrent nets are differentiated exactly. Inner gradients are of one
+    example, so that no code depends on its batch; the published ones are of the mean over 32, with a learning rate of 1.
 
     inner_steps: K; 0 is the VAE (published: 20 on long sentences, 10 on short ones)
     inner_lr: how far mu and log sigma^2 move for a gradient in nats
     inner_momentum: share of the last step that is kept
     inner_clip: largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit
-    through: the steps are differentiated exactly, or by a central difference where a kernel has no second derivative
+    through: the steps are differentiated exactly, or by a central difference, for speed or where a kernel has none
     warmup: how long the weight of the rate rises to 1: up to 1 a fraction of the run, above it steps
     start: weight of the rate at first
     """
