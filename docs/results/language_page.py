@@ -135,6 +135,12 @@ def _number(record: Record, name: str) -> float | None:
     return None if found is None else float(found)
 
 
+def _shorter(records: Records, prefix: str) -> dict[str, float]:
+    """The runs that were given fewer epochs than the longest, and how many."""
+    epochs = {name.removeprefix(prefix): float(r["spec"]["fit"]["epochs"]) for name, r in records.items()}
+    return {name: n for name, n in epochs.items() if n < max(epochs.values())}
+
+
 def _seen(records: Records, prefix: str) -> str:
     """What the table says, in sentences made of its numbers."""
     rows: dict[str, tuple[float, float, float]] = {}  # NLL, rate, information
@@ -142,7 +148,8 @@ def _seen(records: Records, prefix: str) -> str:
         nll, rate, mi = (_number(record, key) for key in ("log_likelihood", "rate", "mutual_information"))
         if nll is not None and rate is not None:
             rows[name.removeprefix(prefix)] = (-nll, rate, mi or 0.0)
-    dead = {name: nll for name, (nll, rate, _) in rows.items() if rate < 0.05}
+    short = _shorter(records, prefix)
+    dead = {name: nll for name, (nll, rate, _) in rows.items() if rate < 0.05 and name not in short}
     idle = [f"{name} ({rate:.1f} nats)" for name, (_, rate, mi) in rows.items() if rate > 0.5 and mi < 0.1]
     best = sorted(rows, key=lambda name: rows[name][0])[:3]
     most = sorted(rows, key=lambda name: -rows[name][2])[:3]
@@ -155,6 +162,10 @@ def _seen(records: Records, prefix: str) -> str:
         + ", ".join(f"{name} {rows[name][2]:.2f} nats at NLL {rows[name][0]:.2f}" for name in most)
         + ".",
     ]
+    lines += [
+        f"- {name} was trained for {epochs:g} epochs, a part of what the others had: its NLL is not to be held against theirs."
+        for name, epochs in short.items()
+    ]
     if idle:
         lines.append(f"- A rate that carries no information (MI below 0.1): {', '.join(idle)}.")
     return "\n".join(lines)
@@ -166,9 +177,9 @@ def multi30k(records: Records) -> str:
 
 The 29,000 English captions of Multi30k that were translated, 1,014 to choose by and 1,000 to measure with; words seen twice
 or more. {len(records)} runs on trunk a (LSTM 128/128, 32 dimensions), Adam 1e-3, batch 64, 10 epochs (sa-vae: 3, with 5
-inner steps, differentiated by central differences, those of the paper being one-sided; lagging-vae: at most 15), schedules scaled to
-the run, the best of ten looks at the ELBO of the validation
-split (at weight one, without floors, as published for this trunk).
+inner steps, differentiated by central differences, those of the paper being one-sided; lagging-vae: at most 15 turns of the
+encoder), schedules scaled to the run, the best of ten looks at the ELBO of the validation split (at weight one, without
+floors, as published for this trunk).
 
 {_how(records)}
 
