@@ -17,6 +17,7 @@ from elboroom.evaluate.downstream import Predictor
 from elboroom.evaluate.downstream import downstream as predicted
 from elboroom.evaluate.text import measure
 from elboroom.evaluate.text import probe as probed
+from elboroom.families.gaussian import NoPrior
 from elboroom.run import Run
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import write_json
@@ -86,7 +87,8 @@ def text(
     train, test, some = (_seen(run, rows) for rows in chosen)
     made = run.reconstruct(batch_of(run.data, part.rows, run.given)) if run.latent else None
     found = measure(run.sample(samples, seed), made, some, train, test, seed)
-    decoding = {"sampled": "word by word, z of the prior", "reconstructed": "greedy, z = E[z|x]"}
+    whose = "the Gaussian of codes" if isinstance(run.model.prior, NoPrior) else "the prior"
+    decoding = {"sampled": f"word by word, z of {whose}", "reconstructed": "greedy, z = E[z|x]"}
     said = part.settings | {"decoding": decoding}
     content = run.measured | {
         key: replace(number, settings=said | number.settings).to_json() for key, number in found.items()

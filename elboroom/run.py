@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
+from elboroom.core.ball import carrying
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem, unknown
@@ -23,6 +24,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.data.tokens import Tokeniser
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.number import Number
+from elboroom.evaluate.posthoc import gaussian_of
 from elboroom.evaluate.proposal import Kind
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
@@ -137,13 +139,22 @@ class Run:
 
     def decode(self, z: ArrayLike, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
         """What p(x|z) stands for: its means, (n, *shape), or sentences."""
-        codes, medium = torch.as_tensor(np.asarray(z, dtype=np.float32)), self.medium(decoding)
-        if codes.dim() != 2 or codes.shape[1] != self.latent:
-            raise Problem(f"codes have shape (n, {self.latent}), not {tuple(codes.shape)}")
-        batch = replace(medium.blank(len(codes)), u=self._u(u, len(codes)), index=codes)
-        return medium.join(
-            self._in_parts(lambda b: medium.made(self.model.likelihood(b.index.unsqueeze(0), b)), batch)  # type: ignore[union-attr]
-        )
+        return self._decoded(torch.as_tensor(np.asarray(z, dtype=np.float32)), u, decoding)
+
+    def _decoded(self, z: Tensor, u: ArrayLike | None, decoding: Decoding | None) -> Any:
+        """The same of a tensor; a point of the ball that carries its distance from the boundary keeps it."""
+        if z.dim() != 2 or z.shape[1] != self.latent:
+            raise Problem(f"codes have shape (n, {self.latent}), not {tuple(z.shape)}")
+        medium, like = self.medium(decoding), next(self.model.parameters())
+        gap: Tensor | None = getattr(z, "gap", None)
+        codes = (z if gap is not None else z.to(like.dtype)).to(like.device)
+
+        def made(b: Batch) -> Any:
+            here = None if gap is None else gap.to(like.device)[b.index].unsqueeze(0)
+            return medium.made(self.model.likelihood(carrying(codes[b.index].unsqueeze(0), here), b))
+
+        batch = replace(medium.blank(len(z)), u=self._u(u, len(z)), index=torch.arange(len(z)))
+        return medium.join(self._in_parts(made, batch))
 
     def reconstruct(self, x: Any, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
         """Examples decoded from the means of q(z|x)."""
@@ -166,7 +177,7 @@ class Run:
         reseed(seed)
         z: Tensor = p.sample(torch.Size(() if p.mean.dim() > 1 else (n,)))
         drawn = Sampling() if decoding is None and self.tokeniser is not None else decoding
-        return self.decode(z.detach().numpy(), given, drawn)
+        return self._decoded(z, given, drawn)
 
     def _some_u(self, n: int, seed: int) -> Tensor:
         """Labels of training examples, each of another one as long as there are enough."""
@@ -228,9 +239,7 @@ class Run:
     @cached_property
     def fitted(self) -> MultivariateNormal:
         """The Gaussian of the codes of at most 10,000 training examples, for models that have no prior."""
-        codes = self.split("train").codes[0].double()
-        spread = torch.cov(codes.T).reshape(codes.shape[1], -1) + 1e-6 * torch.eye(codes.shape[1])
-        return MultivariateNormal(codes.mean(0).float(), spread.float())
+        return gaussian_of(self.split("train").codes[0])
 
     def split(self, split: str | None = None, most: int | None = 10_000, seed: int = 0) -> Split:
         """The model beside the rows that it is measured on; the seed is of the noise."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from language import shown
 from records import KEPT
-from tables import Record, Records, measured, table
+from tables import Records, measured, table
 
 LIKELIHOOD = {
     "log_likelihood": "NLL",
@@ -62,9 +62,10 @@ split, the error in brackets being that of the 100 draws (last digits); over the
 mostly the same for all runs, which see the same sentences. PPL is that bound by word, ends of sentences
 counted. R and KL are the two parts of the ELBO at weight one with one draw, whatever trained the model. MI is over the
 split ({ceiling}), AU counts dimensions whose mean varies by more than 0.01. Encoders without a density have no NLL; the
-post-hoc one puts a Gaussian around each code and is not comparable with the first column. † marks q(z|x) that can only be
-sampled: the draws are those of a Gaussian fitted to it and widened, which is a bound too, and a looser one; beside the
-mark, how many of the 100 draws count (effective sample size)."""
+post-hoc one puts a Gaussian around each code and is not comparable with the first column; ‡ marks those under a prior that
+was itself fitted to the codes, for want of another, which are not comparable with the others either. † marks q(z|x) that
+can only be sampled: the draws are those of a Gaussian fitted to it and widened, which is a bound too, and a looser one;
+beside the mark, how many of the 100 draws count (effective sample size)."""
 
 
 def _critics(records: Records, prefix: str) -> str:
@@ -129,37 +130,38 @@ def _gaps(records: Records) -> str:
     return "\n".join(lines)
 
 
-def _number(record: Record, name: str) -> float | None:
-    """A measured value, None where there is none."""
-    found = record["metrics"].get(name, {}).get("value")
-    return None if found is None else float(found)
+def _numbers(records: Records, key: str) -> dict[str, float]:
+    """A measured value of every run that has it."""
+    found = {name: record["metrics"].get(key, {}).get("value") for name, record in records.items()}
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
-def _shorter(records: Records, prefix: str) -> dict[str, float]:
+def _shorter(records: Records) -> dict[str, float]:
     """The runs that were given fewer epochs than the longest, and how many."""
-    epochs = {name.removeprefix(prefix): float(r["spec"]["fit"]["epochs"]) for name, r in records.items()}
+    epochs = {name: float(r["spec"]["fit"]["epochs"]) for name, r in records.items()}
     return {name: n for name, n in epochs.items() if n < max(epochs.values())}
 
 
 def _seen(records: Records, prefix: str) -> str:
     """What the table says, in sentences made of its numbers."""
-    rows: dict[str, tuple[float, float, float]] = {}  # NLL, rate, information
-    for name, record in records.items():
-        nll, rate, mi = (_number(record, key) for key in ("log_likelihood", "rate", "mutual_information"))
-        if nll is not None and rate is not None:
-            rows[name.removeprefix(prefix)] = (-nll, rate, mi or 0.0)
-    short = _shorter(records, prefix)
-    dead = {name: nll for name, (nll, rate, _) in rows.items() if rate < 0.05 and name not in short}
-    idle = [f"{name} ({rate:.1f} nats)" for name, (_, rate, mi) in rows.items() if rate > 0.5 and mi < 0.1]
-    best = sorted(rows, key=lambda name: rows[name][0])[:3]
-    most = sorted(rows, key=lambda name: -rows[name][2])[:3]
-    lines = [
-        f"- One seed each. {', '.join(dead)} make no use of z (KL below 0.05), so they are one language model trained "
-        f"{len(dead)} times, and their NLLs lie from {min(dead.values()):.2f} to {max(dead.values()):.2f}: no smaller "
-        "difference means anything here.",
-        "- Best likelihood: " + ", ".join(f"{name} {rows[name][0]:.2f}" for name in best) + ".",
+    of = {name.removeprefix(prefix): record for name, record in records.items()}
+    nlls, rates, told = (_numbers(of, key) for key in ("log_likelihood", "rate", "mutual_information"))
+    nlls, short = {name: -value for name, value in nlls.items()}, _shorter(of)
+    dead = {name: nlls[name] for name in rates if rates[name] < 0.05 and name not in short}
+    idle = [f"{name} ({rates[name]:.1f} nats)" for name in told if rates[name] > 0.5 and told[name] < 0.1]
+    best = sorted(nlls, key=lambda name: nlls[name])[:3]
+    most = sorted(told, key=lambda name: -told[name])[:3]
+    lines = []
+    if len(dead) > 1:
+        lines.append(
+            f"- One seed each. {', '.join(dead)} make no use of z (KL below 0.05), so they are one language model trained "
+            f"{len(dead)} times, and their NLLs lie from {min(dead.values()):.2f} to {max(dead.values()):.2f}: no smaller "
+            "difference means anything here."
+        )
+    lines += [
+        "- Best likelihood: " + ", ".join(f"{name} {nlls[name]:.2f}" for name in best) + ".",
         "- Most information about x: "
-        + ", ".join(f"{name} {rows[name][2]:.2f} nats at NLL {rows[name][0]:.2f}" for name in most)
+        + ", ".join(f"{name} {told[name]:.2f} nats at NLL {nlls[name]:.2f}" for name in most)
         + ".",
     ]
     lines += [
@@ -193,7 +195,8 @@ floors, as published for this trunk).
 - Where a floor holds the rate up, choosing by the ELBO at weight one takes the look at which the rate happened to be lowest.
 
 {_critics(records, "multi30k-")}
-10,000 samples word by word from z of the prior, and greedy reconstructions of the test split:
+10,000 samples word by word from z of the prior (of `ae` and `dae`, which have none, from the Gaussian of their codes), and
+greedy reconstructions of the test split:
 
 {measured(records, SENTENCES, "multi30k-")}
 
@@ -217,7 +220,8 @@ trunk a (LSTM 256/256, 32 dimensions), Adam 1e-3, batch 64, 12 epochs with patie
 {measured(records, LIKELIHOOD, "ptb-")}
 
 {_critics(records, "ptb-")}
-10,000 samples word by word from z of the prior, and greedy reconstructions of the test split:
+10,000 samples word by word from z of the prior (of `ae` and `dae`, which have none, from the Gaussian of their codes), and
+greedy reconstructions of the test split:
 
 {measured(records, SENTENCES, "ptb-")}
 

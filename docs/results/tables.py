@@ -38,6 +38,7 @@ NEGATED = {"log_likelihood", "log_likelihood_posthoc", "elbo", "elbo_dual"}  # s
 BOUNDS = {"log_likelihood", "perplexity"}  # whose cells say why they are empty
 COUNTS = {"active_units", "dis_1", "dis_2"}
 FITTED = "†"  # by a proposal that was fitted to samples of q(z|x)
+OF_CODES = "‡"  # under a prior that was fitted to codes
 
 
 def value(record: Record, name: str) -> float | None:
@@ -95,16 +96,16 @@ def _cell(name: str, entry: dict[str, Any] | None) -> str:
     if name in COUNTS:
         return f"{number:,.0f}"
     noise = entry.get("errors", {}).get("importance_noise") if name == "log_likelihood" else None
-    mark = FITTED if "fitted" in entry["estimator"] else ""
-    if mark and "effective_samples" in entry.get("parts", {}):
+    mark = FITTED if "fitted" in entry["estimator"] else OF_CODES if "prior of codes" in entry["estimator"] else ""
+    if mark == FITTED and "effective_samples" in entry.get("parts", {}):
         mark += f" {entry['parts']['effective_samples']:.0f}"
     return f"{round(number, 2) + 0:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
 
 
 def _one_estimator(records: Records, names: dict[str, str]) -> None:
-    """Refuses a column of two estimators; what is by a fitted proposal is marked in its cell."""
+    """Refuses a column of two estimators, but for those that are marked in their cells."""
     for name in names:
         entries = (r["metrics"].get(name, {}) for r in records.values())
-        found = {e["estimator"].split(", fitted")[0] for e in entries if e.get("value") is not None}
+        found = {e["estimator"].split(", ")[0] for e in entries if e.get("value") is not None}
         if len(found) > 1:
             raise ValueError(f"the column {name} mixes the estimators {', '.join(sorted(found))}")

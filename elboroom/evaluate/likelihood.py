@@ -62,7 +62,7 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     elbo = -(torch.cat(nll) + torch.cat(rate))
     for name, values, how in (("rate", torch.cat(rate), "KL(q(z|x) || p(z))"), ("elbo", elbo, "elbo")):
         value, spread = _mean(values)
-        found[name] = Number(value, "nats", how, settings, {"sampling": spread})
+        found[name] = Number(value, "nats", how, settings, {"sampling": spread}, each=values.numpy())
     if per_dim:
         dims = torch.cat(per_dim).mean(0).tolist()
         found["rate_per_dim"] = Number(sum(dims), "nats", "KL per dimension", settings, parts={"dims": dims})
@@ -117,9 +117,10 @@ def mutual_information(split: Split) -> Number:
     loc, logvar = split.codes
     torch.manual_seed(split.seed)
     noise = torch.randn(loc.shape, dtype=torch.float64)
-    value, spread = _mean(_of_pairs(split) if logvar is None else information(loc, logvar, noise))
+    each = _of_pairs(split) if logvar is None else information(loc, logvar, noise)
+    value, spread = _mean(each)
     settings, ceiling = split.settings | {"M": len(loc)}, math.log(len(loc))
-    return Number(value, "nats", "split", settings, {"sampling": spread}, {"ceiling": ceiling})
+    return Number(value, "nats", "split", settings, {"sampling": spread}, {"ceiling": ceiling}, each=each.numpy())
 
 
 def _of_pairs(split: Split, size: int = 256) -> Tensor:
@@ -141,11 +142,11 @@ def _of_pairs(split: Split, size: int = 256) -> Tensor:
 
 
 def active_units(split: Split, threshold: float = 0.01) -> Number:
-    """How many dimensions have Var_x(E[z_j|x]) > threshold."""
+    """How many dimensions have Var_x(E[z_j|x]) >= threshold."""
     codes = split.codes[0].double()
     variance = codes.var(0) if len(codes) > 1 and codes.numel() else codes.new_zeros(codes.shape[1])
     settings = split.settings | {"threshold": threshold}
-    count = int((variance > threshold).sum())
+    count = int((variance >= threshold).sum())
     return Number(count, f"of {len(variance)}", "au-var", settings, parts={"variances": variance.tolist()})
 
 
@@ -156,7 +157,10 @@ def aggregate_rate(rate: Number, information: Number, many: bool = False) -> Num
         return Number(None, "nats", how, reason=rate.reason or information.reason)
     if many:
         return Number(None, "nats", how, reason="the prior p(z|u) is another for every label")
-    return Number(rate.value - information.value, "nats", how, information.settings, dict(information.errors))
+    assert rate.each is not None
+    assert information.each is not None
+    value, spread = _mean(torch.from_numpy(rate.each - information.each))
+    return Number(value, "nats", how, information.settings, {"sampling": spread})
 
 
 def evaluate(

@@ -2,55 +2,77 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.distributions import MultivariateNormal
+from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 
 from elboroom.core.draw import Batch
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
-from elboroom.families.gaussian import Gaussian, NoPrior
+from elboroom.families.gaussian import NoPrior
 
 FITTED = 10_000  # training codes that a Gaussian is fitted to
-WIDTHS = [2.0**-k for k in range(9)]  # tau, in standard deviations of the codes
+WIDTHS = [2.0**k for k in range(3, -9, -1)]  # tau, in standard deviations of the codes
+RIDGE = 1e-6  # of the mean variance of the codes, in the directions that they do not use
 
 
 def posthoc(split: Split, samples: int = 100) -> Number:
-    """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r = N(E[z|x], tau^2 I), tau chosen on the tuning rows.
+    """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r around E[z|x] with a width tau chosen on the tuning rows.
 
-    The prior is the model's own, or the Gaussian of the codes of training rows where it has none. A valid bound of the
-    likelihood of that decoder under that prior, not a number that the method was trained for.
+    The prior is the model's own and r = N(E[z|x], tau^2 I), or where it has none, the Gaussian of the codes of training
+    rows and r that prior times N(z; E[z|x], tau^2 I): in directions that codes do not use, r is p and nothing is counted. A
+    valid bound of the likelihood of that decoder under that prior, not a number that the method was trained for.
     """
     tuning = split.tuning
     assert tuning is not None
-    train = Split.of(split.model, split.data, "train", split.given, FITTED, split.seed)
-    codes = train.codes[0].double()
-    own = not isinstance(split.model.prior, NoPrior)
-    fitted = MultivariateNormal(codes.mean(0), torch.cov(codes.T) + 1e-4 * torch.eye(codes.shape[1]))
-    scale = codes.std(0).mean().item()
-    prior = None if own else fitted
+    codes = Split.of(split.model, split.data, "train", split.given, FITTED, split.seed).codes[0]
+    fitted = gaussian_of(codes.to(split.device)) if isinstance(split.model.prior, NoPrior) else None
+    around = _isotropic if fitted is None else _within(fitted)
+    scale = codes.double().var(0).mean().sqrt().item()
 
     def bound(split: Split, samples: int, tau: float) -> Weighted:
         def weights_of(batch: Batch) -> Weigh:
-            loc = split.model.posterior(batch).mean
-            r = Gaussian(loc, torch.full_like(loc, 2 * math.log(tau)))
-            return lambda count: _weights(split, batch, r, count, prior)
+            code = split.model.posterior(batch).mean
+            r, p = around(code, tau), fitted or split.model.prior(batch)
+
+            def weigh(count: int) -> Tensor:
+                z = r.sample((count,))  # (count, B, J)
+                told = split.model.likelihood(z.to(code), batch).log_prob(batch.x)
+                weights: Tensor = told + p.log_prob(z) - r.log_prob(z)
+                return weights
+
+            return weigh
 
         return Weighted(split, samples, weights_of)
 
     few = min(samples, 16)
     tau = max((w * scale for w in WIDTHS), key=lambda t: bound(tuning, few, t).each.mean().item())
-    whose = "own" if own else "gaussian of codes"
-    return bound(split, samples, tau).number(f"posthoc iw-{samples}", tau=tau, prior=whose)
+    name, whose = ("", "own") if fitted is None else (", prior of codes", "gaussian of codes")
+    return bound(split, samples, tau).number(f"posthoc iw-{samples}{name}", tau=tau, prior=whose)
 
 
-def _weights(split: Split, batch: Batch, r: Gaussian, samples: int, prior: Any) -> Tensor:
-    z = r.rsample((samples,))
-    p = split.model.prior(batch) if prior is None else prior
-    log_p = p.log_prob(z) if prior is None else p.log_prob(z.double().cpu()).to(z)
-    weights: Tensor = split.model.likelihood(z, batch).log_prob(batch.x) + log_p - r.log_prob(z)
-    return weights
+def gaussian_of(codes: Tensor) -> MultivariateNormal:
+    """The Gaussian of these codes (n, J), in double precision: the prior of a model that has none."""
+    codes = codes.double()
+    spread = torch.cov(codes.T).reshape(codes.shape[1], -1)
+    ridge = (RIDGE * spread.diagonal().mean()).clamp_min(1e-12)
+    return MultivariateNormal(codes.mean(0), spread + ridge * torch.eye(len(spread)).to(spread))
+
+
+def _isotropic(code: Tensor, tau: float) -> Distribution:
+    return Independent(Normal(code, torch.full_like(code, tau)), 1)
+
+
+def _within(prior: MultivariateNormal) -> Callable[[Tensor, float], Distribution]:
+    """The law proportional to N(m, S) N(z; code, tau^2 I): its covariance is (S^-1 + I / tau^2)^-1."""
+    variances, axes = torch.linalg.eigh(prior.covariance_matrix)  # (J,), (J, J)
+
+    def around(code: Tensor, tau: float) -> Distribution:
+        share = variances / (variances + tau**2)  # of the way from m to the code
+        loc = prior.mean + (code.to(prior.mean) - prior.mean) @ (axes * share) @ axes.T
+        return MultivariateNormal(loc, (axes * (share * tau**2)) @ axes.T)
+
+    return around

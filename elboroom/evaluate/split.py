@@ -92,12 +92,16 @@ class Split:
         rows = np.random.default_rng(0).choice(np.sort(self.rows), most, replace=False)
         return replace(self, rows=in_order(self.data, rows))
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
     def batches(self, size: int = 256) -> Iterator[Batch]:
         """The rows in order. Noise starts anew, so the same question has the same answer."""
-        device = next(self.model.parameters()).device
         reseed(self.seed, 1)
         for start in range(0, len(self.rows), size):
-            yield batch_of(self.data, self.rows[start : start + size], self.given, device)
+            yield batch_of(self.data, self.rows[start : start + size], self.given, self.device)
 
     @cached_property
     def codes(self) -> tuple[Tensor, Tensor | None]:

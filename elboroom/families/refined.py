@@ -120,8 +120,8 @@ class Refined(nn.Module):
 
     @property
     def learned(self) -> list[nn.Parameter]:
-        """What of decoder and prior is trained."""
-        return [p for module in self.of for p in module.parameters() if p.requires_grad]
+        """What the loss may depend on: decoder and prior, and the first posterior, of which a VampPrior is made."""
+        return [p for module in (self.first, *self.of) for p in module.parameters() if p.requires_grad]
 
     def clipped(self, slope: Tensor) -> Tensor:
         """The gradient of each example, its norm at most `clip`; 0 is no limit."""

@@ -15,7 +15,7 @@ MOST = 50.0  # nu is held below this, so that e^nu does not overflow
 
 def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
     """nu(z) - e^nu(z') + 1, z ~ q, z' ~ p: in expectation at most KL(q || p), and equal to it at nu = log q / p."""
-    return nu_q - torch.exp(nu_p.clamp_max(MOST)) + 1
+    return nu_q.clamp_max(MOST) - torch.exp(nu_p.clamp_max(MOST)) + 1
 
 
 def _has_features(model: LatentModel) -> None:
@@ -40,7 +40,9 @@ def dual_rate(critic: nn.Module, joint: bool) -> Term:
 
     def value(draw: Draw) -> Tensor:
         z, h = draw.z[0], _features(draw, joint)
-        return dual(critic(z, h), critic(prior_draws(draw, z).detach(), h))
+        nu = critic(z, h)
+        held = nu - (nu - MOST).clamp_min(0).detach()  # where nu is held, the encoder still learns from its slope
+        return dual(held, critic(prior_draws(draw, z).detach(), h))
 
     return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
 

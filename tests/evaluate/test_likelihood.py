@@ -19,6 +19,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
+from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.families.ball import normal
 from elboroom.families.gaussian import Gaussian, StandardNormal
@@ -199,6 +200,15 @@ def test_far_apart_posteriors_tell_log_m(m: int) -> None:
     assert found.parts["ceiling"] == pytest.approx(math.log(m))
     assert found.settings["M"] == m
     assert found.estimator == "split"
+
+
+def test_the_error_of_the_aggregate_rate_is_that_of_a_difference() -> None:
+    """Far-apart posteriors all tell log M: what varies is the rate."""
+    rate = Number(3.0, "nats", "rate", each=np.array([1.0, 2.0, 6.0]))
+    told = Number(1.0, "nats", "split", errors={"sampling": 0.0}, each=np.ones(3))
+    found = likelihood.aggregate_rate(rate, told)
+    assert found.value == pytest.approx(2.0)
+    assert found.errors["sampling"] == pytest.approx(np.std([1, 2, 6], ddof=1) / np.sqrt(3))
 
 
 def test_mutual_information_is_that_of_all_pairs() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.distributions import MultivariateNormal
 
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.data import arrays
 from elboroom.evaluate.posthoc import posthoc
 from elboroom.evaluate.split import Split
+from elboroom.families.gaussian import NoPrior
 from elboroom.families.point import PointPosterior
 
 
@@ -45,3 +50,45 @@ def test_it_is_a_bound_that_tightens(ppca: Any) -> None:
     split, truth = pointed(known, 100), known.log_p(known.x[:100]).mean().item()
     values = [posthoc(split, k).value for k in (1, 10, 300)]
     assert values[0] < values[1] < values[2] < truth + 0.02  # type: ignore[operator]
+
+
+class Stretched(nn.Module):
+    """A decoder that reads the first two dimensions of codes that were multiplied by a number."""
+
+    def __init__(self, likelihood: nn.Module, by: float) -> None:
+        super().__init__()
+        self.likelihood, self.by = likelihood, by
+
+    def forward(self, z: Tensor, batch: Batch) -> Any:
+        return self.likelihood(z[..., :2] / self.by, batch)
+
+
+def without_prior(known: Any, by: float) -> Split:
+    """Codes of three dimensions, of which one is the same for all x, and no prior."""
+    split = pointed(known, 40)
+
+    class Wider(PointPosterior):
+        def forward(self, batch: Batch) -> Any:
+            mean = split.model.posterior(batch).mean
+            return self.family(by * torch.cat([mean, torch.ones_like(mean[:, :1])], 1))
+
+    model = LatentModel(Wider(nn.Identity()), NoPrior(3), Stretched(split.model.likelihood, by))
+    return replace(split, model=model)
+
+
+def test_without_a_prior_it_is_the_likelihood_under_the_gaussian_of_codes(ppca: Any) -> None:
+    known = ppca()
+    split = without_prior(known, 1.0)
+    found = posthoc(split, 2000)
+    assert found.estimator == "posthoc iw-2000, prior of codes"
+    codes = Split.of(split.model, split.data, "train", ()).codes[0][:, :2].double()
+    covariance = known.w @ torch.cov(codes.T) @ known.w.T + known.variance * torch.eye(len(known.b))
+    truth = MultivariateNormal(known.w @ codes.mean(0) + known.b, covariance).log_prob(known.x[:40]).mean().item()
+    assert 0 < found.errors["importance_noise"] < 0.02
+    assert found.value == pytest.approx(truth, abs=4 * found.errors["importance_noise"])
+
+
+def test_it_does_not_depend_on_the_scale_of_codes(ppca: Any) -> None:
+    known = ppca()
+    one, small = (posthoc(without_prior(known, by), 50).value for by in (1.0, 0.01))
+    assert one == pytest.approx(small, abs=1e-3)

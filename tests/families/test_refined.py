@@ -21,8 +21,10 @@ from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate.codes import code_table
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
+from elboroom.families.mixture import GaussianVampPrior
 from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.families.point import PointPosterior
+from elboroom.families.pseudo import PseudoInputs
 from elboroom.families.refined import Origin, Refined, Through, twice_differentiable
 from elboroom.methods.registry import card
 from elboroom.runs import load, train
@@ -160,6 +162,20 @@ def test_the_exact_gradient_is_that_of_finite_differences(make: Any, clip: float
         return made
 
     assert torch.autograd.gradcheck(run, tuple(p.detach().clone().requires_grad_() for p in model.parameters()))
+
+
+def test_the_difference_agrees_where_the_prior_is_made_of_the_encoder() -> None:
+    """A VampPrior reads the encoder in every inner step: its weights get a gradient from there too."""
+    torch.manual_seed(2)
+    first, px = GaussianPosterior(Net(D, 2 * J)), BernoulliLikelihood(Net(J, D), 1)
+    prior = GaussianVampPrior(first, PseudoInputs(torch.rand(4, D)))
+    models = [
+        refined(LatentModel(first, prior, px), steps=3, lr=0.3, clip=0.0, through=through)
+        for through in ("exact", "difference")
+    ]
+    found = [gradient(model) for model in models]
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])

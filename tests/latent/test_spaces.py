@@ -62,3 +62,15 @@ def test_verbs_decode_codes_of_the_space(method: str, kind: type, pixels: DataSe
     ends = asked[1].reshape(2, 5, -1)
     np.testing.assert_allclose(ends[:, 0], run.encode(x), atol=1e-5)
     np.testing.assert_allclose(ends[:, -1], run.encode(y), atol=1e-5)
+
+
+def test_samples_of_the_ball_are_decoded_from_where_they_were_drawn(pixels: DataSet, tmp_path: Path) -> None:
+    """In 128 dimensions |log_0 z| is near 11.3, further out than single precision can tell."""
+    run = train("p-vae", pixels, tmp_path / "run", **{**TINY, "latent": 128})
+    seen: list[torch.Tensor] = []
+    run.model.likelihood.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    run.sample(300)
+    ball: Any = run.model.posterior.ball
+    far = torch.cat([ball.log0(z)[0].norm(dim=-1) for z in seen])
+    assert len(far) == 300
+    assert abs(far.mean().item() - 11.3) < 0.2

@@ -102,6 +102,34 @@ def test_a_critic_that_learns_rises_to_the_kl_from_below(even: Draw) -> None:
     assert values[-1] == pytest.approx(KL, abs=3e-3)
 
 
+def test_a_critic_beyond_what_is_held_says_no_more_than_the_kl() -> None:
+    """q on a set of which p has 1e-25: KL 57.6, whatever nu says there."""
+    nu = torch.tensor([1000.0])
+    share = 1e-25
+    value = dual(nu, nu) * share + dual(nu, torch.zeros(1)) * (1 - share)  # over draws of p, nu = 0 elsewhere
+    assert value.item() < -math.log(share)
+
+
+def test_the_encoder_still_learns_where_nu_is_held() -> None:
+    class Steep(nn.Module):
+        def forward(self, z: Tensor, h: Tensor | None = None) -> Tensor:
+            return 1e4 * z.sum(-1)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2, 4))
+
+        def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
+            return x @ self.weight + 3
+
+    net = Net()
+    draw = Draw(LatentModel(GaussianPosterior(net), StandardNormal(2), nn.Identity()), Batch(torch.ones(5, 2)))
+    dual_rate(Steep(), False).mean(draw).backward()
+    assert net.weight.grad is not None
+    torch.testing.assert_close(net.weight.grad[:, :2], torch.full((2, 2), 1e4))
+
+
 def test_nothing_overflows() -> None:
     nu = torch.tensor([1e4], requires_grad=True)
     value = dual(torch.zeros(1), nu)
