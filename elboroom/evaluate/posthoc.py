@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+from torch.distributions import MultivariateNormal
 
 from elboroom.core.draw import Batch
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
-from elboroom.families.gaussian import NoPrior
+from elboroom.families.gaussian import Gaussian, NoPrior
 
 FITTED = 10_000  # training codes that a Gaussian is fitted to
 WIDTHS = [2.0**k for k in range(3, -9, -1)]  # tau, in standard deviations of the codes
@@ -20,23 +21,24 @@ RIDGE = 1e-6  # of the mean variance of the codes, in the directions that they d
 
 
 def posthoc(split: Split, samples: int = 100) -> Number:
-    """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r around E[z|x] with a width tau chosen on the tuning rows.
+    """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r proportional to p(z) N(z; E[z|x], tau^2 I), tau chosen on the tuning rows.
 
-    The prior is the model's own and r = N(E[z|x], tau^2 I), or where it has none, the Gaussian of the codes of training
-    rows and r that prior times N(z; E[z|x], tau^2 I): in directions that codes do not use, r is p and nothing is counted. A
-    valid bound of the likelihood of that decoder under that prior, not a number that the method was trained for.
+    The prior is the model's own, or where it has none, the Gaussian of the codes of training rows; where it is no Gaussian, r
+    is N(E[z|x], tau^2 I). In directions that codes do not use r is p, and nothing is counted. A valid bound of the
+    likelihood of that decoder under that prior, not a number that the method was trained for.
     """
     tuning = split.tuning
     assert tuning is not None
     codes = Split.of(split.model, split.data, "train", split.given, FITTED, split.seed).codes[0]
     fitted = gaussian_of(codes.to(split.device)) if isinstance(split.model.prior, NoPrior) else None
-    around = _isotropic if fitted is None else _within(fitted)
+    axes = None if fitted is None else torch.linalg.eigh(fitted.covariance_matrix)
     scale = codes.double().var(0).mean().sqrt().item()
 
     def bound(split: Split, samples: int, tau: float) -> Weighted:
         def weights_of(batch: Batch) -> Weigh:
             code = split.model.posterior(batch).mean
-            r, p = around(code, tau), fitted or split.model.prior(batch)
+            p = fitted or split.model.prior(batch)
+            r = _around(code, tau, p) if axes is None else _along(axes, code, tau, p.mean)
 
             def weigh(count: int) -> Tensor:
                 z = r.sample((count,))  # (count, B, J)
@@ -62,17 +64,17 @@ def gaussian_of(codes: Tensor) -> MultivariateNormal:
     return MultivariateNormal(codes.mean(0), spread + ridge * torch.eye(len(spread)).to(spread))
 
 
-def _isotropic(code: Tensor, tau: float) -> Distribution:
-    return Independent(Normal(code, torch.full_like(code, tau)), 1)
+def _around(code: Tensor, tau: float, p: Any) -> Gaussian:
+    """N(code, tau^2 I), times p where that is a Gaussian of independent dimensions."""
+    if not isinstance(p, Gaussian):
+        return Gaussian(code, torch.full_like(code, 2 * math.log(tau)))
+    share = p.variance / (p.variance + tau**2)  # of the way from the mean of p to the code
+    return Gaussian(p.mean + share * (code - p.mean), torch.log(share * tau**2).expand_as(code))
 
 
-def _within(prior: MultivariateNormal) -> Callable[[Tensor, float], Distribution]:
-    """The law proportional to N(m, S) N(z; code, tau^2 I): its covariance is (S^-1 + I / tau^2)^-1."""
-    variances, axes = torch.linalg.eigh(prior.covariance_matrix)  # (J,), (J, J)
-
-    def around(code: Tensor, tau: float) -> Distribution:
-        share = variances / (variances + tau**2)  # of the way from m to the code
-        loc = prior.mean + (code.to(prior.mean) - prior.mean) @ (axes * share) @ axes.T
-        return MultivariateNormal(loc, (axes * (share * tau**2)) @ axes.T)
-
-    return around
+def _along(axes: tuple[Tensor, Tensor], code: Tensor, tau: float, mean: Tensor) -> MultivariateNormal:
+    """The same where p has these variances (J,) along these axes (J, J)."""
+    variances, turn = axes
+    share = variances / (variances + tau**2)
+    loc = mean + (code.to(mean) - mean) @ (turn * share) @ turn.T
+    return MultivariateNormal(loc, (turn * (share * tau**2)) @ turn.T)
