@@ -190,8 +190,9 @@ floors, as published for this trunk).
 {_seen(records, "multi30k-")}
 - Ten epochs are short for methods that begin with something else: after `pretraining`, `ae-pretrained-free-bits` has seven
   left for its new decoder, and its first stage has not learned to reconstruct by then. Autoencoders without a prior (`ae`,
-  `dae`) reconstruct little better than the language model predicts, worse than `bn-vae` does through its noise. A likely
-  reason is that codes start near zero in this trunk, whose weights start within 0.01, and batch norm gives them a scale.
+  `dae`) reconstruct little better than the language model predicts, worse than `bn-vae` does through its noise: on the test
+  split one direction has 99.9 % of the variance of the codes of `ae`, two have as much of that of `dae`, three of that of
+  `wae-d`, while five directions of `bn-vae-0.6` have 93 %. AU does not show this, since every dimension moves along with them.
 - Where a floor holds the rate up, choosing by the ELBO at weight one takes the look at which the rate happened to be lowest.
 
 {_critics(records, "multi30k-")}
