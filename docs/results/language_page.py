@@ -220,9 +220,10 @@ trunk a (LSTM 256/256, 32 dimensions), Adam 1e-3, batch 64, 12 epochs with patie
 
 {measured(records, LIKELIHOOD, "ptb-")}
 
+{_seen(records, "ptb-")}
+
 {_critics(records, "ptb-")}
-10,000 samples word by word from z of the prior (of `ae` and `dae`, which have none, from the Gaussian of their codes), and
-greedy reconstructions of the test split:
+10,000 samples word by word from z of the prior, and greedy reconstructions of the test split:
 
 {measured(records, SENTENCES, "ptb-")}
 
