@@ -55,6 +55,7 @@ class Plateau(Watch):
 
     best: Tensor
     waited: Tensor
+    last: float  # what the last look saw, nats
 
     def __init__(self, patience: int, every: int) -> None:
         super().__init__()
@@ -67,7 +68,11 @@ class Plateau(Watch):
         method.model.eval()
         value = negative_elbo(method.model, self.valid())
         method.model.train()
-        self.improved = bool(value < self.best)
+        self.last = value.item()
+        self.improved = self.last < self.best.item()
         self.best.copy_(torch.minimum(self.best, value))
         self.waited.copy_(torch.zeros_like(self.waited) if self.improved else self.waited + 1)
         return int(self.waited) >= self.patience
+
+    def told(self) -> dict[str, float]:
+        return {"loss_valid": self.last}

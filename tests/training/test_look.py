@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ import torch
 from torch import nn
 
 from elboroom.core.draw import Batch, LatentModel
+from elboroom.data.dataset import DataSet
 from elboroom.families.implicit import Implicit
 from elboroom.families.point import PointPosterior
-from elboroom.training.watches import negative_elbo
+from elboroom.runs import train
+from elboroom.training.watches import held_out, negative_elbo
 
 
 class Drawn(nn.Module):
@@ -57,3 +60,13 @@ def test_a_point_has_nothing_but_its_reconstructions(ppca: Any) -> None:
     z = known.model.posterior(Batch(known.x)).mean.unsqueeze(0)
     wanted = -known.model.likelihood(z, Batch(known.x)).log_prob(known.x).mean()
     torch.testing.assert_close(negative_elbo(model, [Batch(known.x)]), wanted.detach().double())
+
+
+def test_what_a_look_saw_is_in_the_log(pixels: DataSet, tmp_path: Path) -> None:
+    """nll + kl of the validation split at weight one, whatever trains, at every look; the best is that of the kept model."""
+    options: dict[str, Any] = {"steps": 6, "batch_size": 8, "latent": 2, "net": "mlp-300", "threads": 1, "lr": 1e-2}
+    run = train("beta-vae", pixels, tmp_path / "run", beta=7.0, patience=9, look_every=2, holdout=0.2, **options)
+    seen = {line["step"]: line["loss_valid"] for line in run.log if "loss_valid" in line}
+    assert sorted(seen) == [2, 4, 6]
+    again = negative_elbo(run.model, held_out(run.data, (), torch.device("cpu"))).item()
+    assert min(seen.values()) == pytest.approx(again, rel=1e-6)
