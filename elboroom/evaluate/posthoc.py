@@ -16,7 +16,7 @@ from elboroom.evaluate.weighted import Weigh, Weighted
 from elboroom.families.gaussian import Gaussian, NoPrior
 
 FITTED = 10_000  # training codes that a Gaussian is fitted to
-WIDTHS = [2.0**k for k in range(3, -9, -1)]  # tau, in standard deviations of the codes
+NARROW, WIDE = -8, 3  # tau, as powers of two of the standard deviation of the codes
 RIDGE = 1e-6  # of the mean variance of the codes, in the directions that they do not use
 
 
@@ -32,7 +32,9 @@ def posthoc(split: Split, samples: int = 100) -> Number:
     codes = Split.of(split.model, split.data, "train", split.given, FITTED, split.seed).codes[0]
     fitted = gaussian_of(codes.to(split.device)) if isinstance(split.model.prior, NoPrior) else None
     axes = None if fitted is None else torch.linalg.eigh(fitted.covariance_matrix)
-    scale = codes.double().var(0).mean().sqrt().item()
+    scale = max(codes.double().var(0).mean().sqrt().item(), 1e-6)
+    most = max(scale, 1.0) if fitted is None else scale  # codes may be narrower than the prior they stand under
+    widths = [scale * 2.0**k for k in range(NARROW, WIDE + 1 + math.ceil(math.log2(most / scale)))]
 
     def bound(split: Split, samples: int, tau: float) -> Weighted:
         def weights_of(batch: Batch) -> Weigh:
@@ -51,7 +53,7 @@ def posthoc(split: Split, samples: int = 100) -> Number:
         return Weighted(split, samples, weights_of)
 
     few = min(samples, 16)
-    tau = max((w * scale for w in WIDTHS), key=lambda t: bound(tuning, few, t).each.mean().item())
+    tau = max(widths, key=lambda t: bound(tuning, few, t).each.mean().item())
     name, whose = ("", "own") if fitted is None else (", prior of codes", "gaussian of codes")
     return bound(split, samples, tau).number(f"posthoc iw-{samples}{name}", tau=tau, prior=whose)
 

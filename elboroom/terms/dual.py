@@ -40,9 +40,9 @@ def dual_rate(critic: nn.Module, joint: bool) -> Term:
 
     def value(draw: Draw) -> Tensor:
         z, h = draw.z[0], _features(draw, joint)
-        nu = critic(z, h)
-        held = nu - (nu - MOST).clamp_min(0).detach()  # where nu is held, the encoder still learns from its slope
-        return dual(held, critic(prior_draws(draw, z).detach(), h))
+        nu: Tensor = critic(z, h)
+        other = critic(prior_draws(draw, z).detach(), h)
+        return dual(nu, other) + nu - nu.clamp_max(MOST)  # not held for the encoder, which learns from its slope
 
     return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
 

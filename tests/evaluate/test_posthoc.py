@@ -52,6 +52,21 @@ def test_it_is_a_bound_that_tightens(ppca: Any) -> None:
     assert values[0] < values[1] < values[2] < truth + 0.02  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("by", [0.0, 1e-4])
+def test_codes_that_tell_next_to_nothing_leave_the_prior(ppca: Any, by: float) -> None:
+    """However narrow the codes are, the width is looked for up to that of the prior."""
+    known = ppca()
+    split = pointed(known, 40)
+
+    class Narrow(PointPosterior):
+        def forward(self, batch: Batch) -> Any:
+            return self.family(by * split.model.posterior(batch).mean)
+
+    model = LatentModel(Narrow(nn.Identity()), known.model.prior, known.model.likelihood)
+    found = posthoc(replace(split, model=model), 3000)
+    assert found.value == pytest.approx(known.log_p(known.x[:40]).mean().item(), abs=0.05)
+
+
 class Stretched(nn.Module):
     """A decoder that reads the first two dimensions of codes that were multiplied by a number."""
 
