@@ -142,6 +142,12 @@ def _shorter(records: Records) -> dict[str, float]:
     return {name: n for name, n in epochs.items() if n < max(epochs.values())}
 
 
+def _falls(records: Records) -> dict[str, float]:
+    """By how much the loss on the validation split fell between the last two looks at it, where the log has them."""
+    looks = {name: [line["loss_valid"] for line in r["log"] if "loss_valid" in line] for name, r in records.items()}
+    return {name: seen[-2] - seen[-1] for name, seen in looks.items() if len(seen) > 1}
+
+
 def _seen(records: Records, prefix: str) -> str:
     """What the table says, in sentences made of its numbers."""
     of = {name.removeprefix(prefix): record for name, record in records.items()}
@@ -150,7 +156,8 @@ def _seen(records: Records, prefix: str) -> str:
     dead = {name: nlls[name] for name in rates if rates[name] < 0.05 and name not in short}
     idle = [f"{name} ({rates[name]:.1f} nats)" for name in told if rates[name] > 0.5 and told[name] < 0.1]
     best = sorted(nlls, key=lambda name: nlls[name])[:3]
-    most = sorted(told, key=lambda name: -told[name])[:3]
+    most = sorted((name for name in told if told[name] > 0.1), key=lambda name: -told[name])[:3]
+    falls = [f"{name} {fall:.1f}" for name, fall in _falls(of).items() if fall > 0]
     lines = []
     if len(dead) > 1:
         lines.append(
@@ -158,18 +165,20 @@ def _seen(records: Records, prefix: str) -> str:
             f"{len(dead)} times, and their NLLs lie from {min(dead.values()):.2f} to {max(dead.values()):.2f}: no smaller "
             "difference means anything here."
         )
-    lines += [
-        "- Best likelihood: " + ", ".join(f"{name} {nlls[name]:.2f}" for name in best) + ".",
-        "- Most information about x: "
-        + ", ".join(f"{name} {told[name]:.2f} nats at NLL {nlls[name]:.2f}" for name in most)
-        + ".",
-    ]
+    lines.append("- Best likelihood: " + ", ".join(f"{name} {nlls[name]:.2f}" for name in best) + ".")
+    if most:
+        informed = ", ".join(f"{name} {told[name]:.2f} nats at NLL {nlls[name]:.2f}" for name in most)
+        lines.append(f"- Most information about x: {informed}.")
     lines += [
         f"- {name} was trained for {epochs:g} epochs, a part of what the others had: its NLL is not to be held against theirs."
         for name, epochs in short.items()
     ]
     if idle:
         lines.append(f"- A rate that carries no information (MI below 0.1): {', '.join(idle)}.")
+    if falls:
+        lines.append(
+            f"- Still learning: nats by which the loss on the validation split fell in the last epoch: {', '.join(falls)}."
+        )
     return "\n".join(lines)
 
 

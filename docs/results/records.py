@@ -75,6 +75,7 @@ def records(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             found[name] = {
                 "spec": json.loads((folder / "spec.json").read_text()),
                 "metrics": json.loads((folder / "metrics.json").read_text()),
+                "log": [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()],
             }
     return found
 
