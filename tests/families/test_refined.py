@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import Ppca
 from contract import FIT, Bench
+from linear import Ppca
 from torch import Tensor, nn
 from torch.func import functional_call
 
