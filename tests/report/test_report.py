@@ -143,7 +143,10 @@ def test_scores_are_shown_with_their_intervals_where_measured(run: Run, path: Pa
 
 
 def test_what_a_model_cannot_have_is_said(pixels: DataSet, tmp_path: Path) -> None:
-    outline = Outline(write_report(train("ae", pixels, tmp_path / "ae", **TINY), n=50).read_text(encoding="utf-8"))
+    page = write_report(train("ae", pixels, tmp_path / "ae", **TINY), n=50).read_text(encoding="utf-8")
+    outline = Outline(page)
+    assert "<h3>Log-likelihood, post hoc</h3>" in page
+    assert "<h3>Log-likelihood</h3>" not in page
     assert "Not shown: q(z|x) has no density, so there is no rate per dimension." in outline.text
     assert "—" in outline.text
 
@@ -154,6 +157,7 @@ def test_vectors_have_a_report_without_pictures(vectors: DataSet, tmp_path: Path
     assert "pairs" in outline.ids
 
 
+@pytest.mark.usefixtures("path")  # the report that leaves metrics.json
 def test_names_from_outside_are_escaped(run: Run, tmp_path: Path) -> None:
     spec = run.spec.model_copy(deep=True)
     spec.data["about"]["name"] = "<script>alert(1)</script>&"
