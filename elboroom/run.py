@@ -175,7 +175,7 @@ class Run:
         given = self._u(u, n) if u is not None or not self.given else self._some_u(n, seed)
         p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.prior(Batch(torch.empty(n), given))
         reseed(seed)
-        z: Tensor = p.sample(torch.Size(() if p.mean.dim() > 1 else (n,)))
+        z: Tensor = p.sample(torch.Size(() if p.batch_shape else (n,)))
         drawn = Sampling() if decoding is None and self.tokeniser is not None else decoding
         return self._decoded(z, given, drawn)
 

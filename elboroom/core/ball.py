@@ -56,10 +56,20 @@ def carrying(z: Tensor, gap: Tensor | None) -> Tensor:
     return z
 
 
+def along(z: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
+    """f(z), f another shape, choice or place of points, with what they carry."""
+    gap: Tensor | None = getattr(z, "gap", None)
+    return carrying(f(z), None if gap is None else f(gap))
+
+
 def beside_others(z: Tensor) -> Tensor:
     """(..., J) -> (..., 1, J), with what it carries."""
-    gap: Tensor | None = getattr(z, "gap", None)
-    return carrying(z.unsqueeze(-2), None if gap is None else gap.unsqueeze(-2))
+    return along(z, lambda t: t.unsqueeze(-2))
+
+
+def constant(z: Tensor) -> Tensor:
+    """The same points without a gradient, with what they carry."""
+    return along(z, Tensor.detach)
 
 
 class Ball(nn.Module):

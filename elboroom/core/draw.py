@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from elboroom.core import pairs
+from elboroom.core.ball import along
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Draw:
         return z
 
     @cached_property
+    def first(self) -> Tensor:
+        """The first sample of each row, (B, *event)."""
+        return along(self.z, lambda z: z[0])
+
+    @cached_property
     def px(self) -> Any:
         """p(x|z,u) at every sample."""
         return self.model.likelihood(self.z, self.batch)
@@ -94,7 +100,7 @@ class Draw:
     @cached_property
     def log_q_pairs(self) -> Tensor:
         """log q(z_ij | x_m): the first sample of each row under the posterior of every row of the global batch, (B, M, D)."""
-        pairs_: Tensor = self.q.gathered().log_prob_per_dim(self.z[0].unsqueeze(1))
+        pairs_: Tensor = self.q.gathered().log_prob_per_dim(self.first.unsqueeze(1))
         return pairs_
 
     @cached_property

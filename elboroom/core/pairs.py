@@ -61,10 +61,10 @@ def require_density(q: type[Distribution], what: str) -> None:
         )
 
 
-def require_volume(q: type[Distribution], what: str) -> None:
-    """Refuses, in a sentence, codes on a surface, where the last coordinate follows from the others."""
-    if getattr(q, "surface", False):
-        raise Problem(f"{what} leaves the surface that {q.__name__} codes lie on: use --posterior gaussian")
+def require_product(q: type[Distribution], what: str) -> None:
+    """Refuses, in a sentence, codes of a space where a coordinate is not free of the others: a surface, a ball."""
+    if not getattr(q, "is_product", True):
+        raise Problem(f"{what} leaves the space that {q.__name__} codes lie in: use --posterior gaussian")
 
 
 def require_variance(q: type[Distribution], what: str) -> None:

@@ -116,7 +116,7 @@ def hsic_test(x: Tensor, y: Tensor, permutations: int = 1000, seed: int = 0) -> 
     at_least(permutations, 1, "the number of permutations")
     noise = torch.Generator().manual_seed(seed)
     kernels = [Kernel.of("rbf", v, v[:0]) for v in (x, y)]
-    k, other = (kernel(v, v).float() for kernel, v in zip(kernels, (x, y), strict=True))  # (n, n)
+    k, other = (kernel(v, v).double() for kernel, v in zip(kernels, (x, y), strict=True))  # (n, n)
     k = (k - k.mean(0) - k.mean(1, keepdim=True) + k.mean()).flatten() / k.numel()
     values = [float(k.dot(other.flatten()))]
     for _ in range(permutations):

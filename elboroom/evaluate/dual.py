@@ -30,7 +30,7 @@ def dual_values(split: Split, particles: int = 128) -> dict[str, Number]:
         draw, joint = Draw(model, batch), model.critic.joint
         h = draw.q.features if joint else None
         z = draw.q.rsample((particles,))
-        other = draw.p.sample(tuple(z.shape[:1] if draw.p.mean.dim() > 1 else z.shape[:2]))
+        other = draw.p.sample(tuple(z.shape[:1] if draw.p.batch_shape else z.shape[:2]))
         rate.append(dual(model.critic(z, h), model.critic(other, h)).mean(0).double().cpu())
         nll.append(draw.nll.mean(0).double().cpu())
     settings = split.settings | {"particles": particles}

@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor
 
+from elboroom.core.ball import along, beside_others
 from elboroom.core.draw import Batch, Draw
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.dual import dual_values
@@ -114,31 +115,29 @@ def mutual_information(split: Split) -> Number:
         return _refused("split")
     if getattr(family, "slow_density", False):
         return Number(None, "nats", "split", reason="q(z|x) of the z of other rows would take too long")
-    loc, logvar = split.codes
-    torch.manual_seed(split.seed)
-    noise = torch.randn(loc.shape, dtype=torch.float64)
-    each = _of_pairs(split) if logvar is None else information(loc, logvar, noise)
+    if getattr(family, "diagonal", False):
+        loc, logvar = split.codes
+        assert logvar is not None
+        torch.manual_seed(split.seed)
+        each = information(loc, logvar, torch.randn(loc.shape, dtype=torch.float64))
+    else:
+        each = _of_pairs(split)
     value, spread = _mean(each)
-    settings, ceiling = split.settings | {"M": len(loc)}, math.log(len(loc))
+    settings, ceiling = split.settings | {"M": len(each)}, math.log(len(each))
     return Number(value, "nats", "split", settings, {"sampling": spread}, {"ceiling": ceiling}, each=each.numpy())
 
 
 def _of_pairs(split: Split, size: int = 256) -> Tensor:
     """log q(z_i|x_i) - log 1/M sum_m q(z_i|x_m), z_i ~ q(z|x_i), for any q with a density, (M,)."""
-    drawn, own = [], []
-    for batch in split.batches(size):
-        q = split.model.posterior(batch)
-        z = q.sample((1,))
-        own.append(q.log_prob(z).squeeze(0).double())
-        drawn.append(z.squeeze(0))
-    codes, count = torch.cat(drawn), len(split.rows)  # (M, J)
-    sums = codes.new_full((count, -(-count // size)), -torch.inf, dtype=torch.float64)
+    drawn = [along(split.model.posterior(batch).sample((1,)), lambda z: z[0]) for batch in split.batches(size)]
+    own, sums = [], torch.full((len(split.rows), len(drawn)), -torch.inf, dtype=torch.float64)
     for number, batch in enumerate(split.batches(size)):
         q = split.model.posterior(batch)
-        for start in range(0, count, size):
-            pairs = q.log_prob(codes[start : start + size].unsqueeze(1).expand(-1, len(batch.x), -1))  # (chunk, B)
-            sums[start : start + size, number] = torch.logsumexp(pairs.double(), 1)
-    return (torch.cat(own) - torch.logsumexp(sums, 1) + math.log(count)).cpu()
+        for part, z in enumerate(drawn):
+            pairs = q.log_prob(beside_others(z)).double().cpu()  # (chunk, B)
+            sums[part * size : part * size + len(z), number] = torch.logsumexp(pairs, 1)
+            own += [pairs.diagonal()] if part == number else []
+    return torch.cat(own) - torch.logsumexp(sums, 1) + math.log(len(sums))
 
 
 def active_units(split: Split, threshold: float = 0.01) -> Number:

@@ -26,6 +26,7 @@ class Wrapped(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
+    is_product = False
 
     def __init__(self, ball: Ball, loc: Tensor, tangent: Any, features: Tensor | None = None) -> None:
         self.ball, self.loc, self.tangent, self.features = ball, loc.double(), tangent, features

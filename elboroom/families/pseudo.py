@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from elboroom.core import ranks
-from elboroom.core.ball import beside_others
+from elboroom.core.ball import along, beside_others
 from elboroom.core.draw import Batch
 from elboroom.core.pairs import has_density
 
@@ -61,8 +61,7 @@ class Vamp(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         place = ranks.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
         rows = (place * len(self.pseudo)).long().clamp_max(len(self.pseudo) - 1)
-        z: Tensor = self._law(rows).rsample()
-        return z.view(*sample_shape, *self.event_shape)
+        return along(self._law(rows).rsample(), lambda z: z.view(*sample_shape, *z.shape[1:]))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():

@@ -31,6 +31,7 @@ class Spherical(Distribution, ABC):
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
     surface = True
+    is_product = False
 
     def __init__(self, loc: Tensor, kappa: Tensor) -> None:
         self.loc, self.kappa = loc, kappa.double()  # (B, d) of norm 1; (B,) or ()

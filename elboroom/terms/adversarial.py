@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elboroom.core import ranks
+from elboroom.core.ball import constant
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_volume
+from elboroom.core.pairs import require_product
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
@@ -26,53 +27,55 @@ def permuted(z: Tensor) -> Tensor:
     return everyone.gather(0, order)[ranks.rank() * rows : (ranks.rank() + 1) * rows]
 
 
+def _can_be_shuffled(model: LatentModel) -> None:
+    require_product(model.families[0], "shuffling the dimensions of codes")
+
+
 def density_ratio(critic: nn.Module) -> Term:
     """TC = E_q(z) [l_0(z) - l_1(z)], l the critic's logits for `from q(z)` and `from the product of its marginals`."""
 
     def value(draw: Draw) -> Tensor:
-        logits: Tensor = critic(draw.z[0])
+        logits: Tensor = critic(draw.first)
         return logits[:, 0] - logits[:, 1]
 
-    def check(model: LatentModel) -> None:
-        require_volume(model.families[0], "shuffling the dimensions of codes")
-
-    return Term("tc_critic", value, check=check, modules=(critic,))
+    return Term("tc_critic", value, check=_can_be_shuffled, modules=(critic,))
 
 
 def critic_nll(critic: nn.Module) -> Term:
     """1/2 CE(z, 0) + 1/2 CE(permuted z', 1), z' from a second batch; both detached, so nothing reaches the encoder."""
 
     def value(draw: Draw) -> Tensor:
-        codes = draw.z[0].detach()  # the Draw is shared: its z must keep the graph that other terms need
+        codes = constant(draw.first)  # the Draw is shared: its z must keep the graph that other terms need
         with torch.no_grad():
-            product = permuted(draw.other.z[0])
+            product = permuted(draw.other.first)
         logits: Tensor = critic(torch.cat([codes, product]))
         truth = torch.arange(2, device=logits.device).repeat_interleave(len(codes))
         return F.cross_entropy(logits, truth)
 
-    return Term("critic", value, couples=True, modules=(critic,))
+    return Term("critic", value, check=_can_be_shuffled, couples=True, modules=(critic,))
 
 
 def fool(critic: nn.Module) -> Term:
     """-log D(z), z ~ q(z): what an encoder descends to pass its codes off as draws of the prior (non-saturating)."""
-    return Term("fool", lambda draw: F.softplus(-critic(draw.z[0]).squeeze(-1)), modules=(critic,))
+    return Term("fool", lambda draw: F.softplus(-critic(draw.first).squeeze(-1)), modules=(critic,))
 
 
 def prior_critic(critic: nn.Module) -> Term:
     """-log D(z) - log (1 - D(z')), z ~ p, z' ~ q(z) detached: 2 log 2 where the two agree."""
 
     def value(draw: Draw) -> Tensor:
-        codes = draw.z[0].detach()
-        real = critic(prior_draws(draw, codes).detach()).squeeze(-1)
+        codes = constant(draw.first)
+        real = critic(prior_draws(draw)).squeeze(-1)
         return F.softplus(-real) + F.softplus(critic(codes).squeeze(-1))
 
     return Term("critic", value, modules=(critic,))
 
 
-def prior_draws(draw: Draw, like: Tensor) -> Tensor:
-    """One draw of the prior for each row, with a gradient where the prior has one, (B, J)."""
-    shape = () if draw.p.mean.dim() > 1 else like.shape[:1]
-    sample: Tensor = draw.p.rsample(shape) if draw.p.has_rsample else draw.p.sample(shape)
+def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
+    """One draw of the prior for each row, (B, J): constants, or where the prior moves, with its gradient."""
+    p = draw.p  # with its graph, whatever is drawn from it here
+    shape = () if p.batch_shape else draw.first.shape[:1]
+    sample: Tensor = p.rsample(shape) if moves and p.has_rsample else p.sample(shape)
     return sample
 
 
@@ -96,7 +99,7 @@ def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
     """E_q T(x, z), which is KL(q(z|x) || p(z)) at the critic's optimum; with r: E_q [T + log r(z|x) - log p(z)]."""
 
     def value(draw: Draw) -> Tensor:
-        z, r = draw.z[0], _contrast(draw, adaptive)
+        z, r = draw.first, _contrast(draw, adaptive)
         if r is None:
             return critic(draw.batch.x, z, draw.batch.u)  # type: ignore[no-any-return]
         ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
@@ -109,9 +112,9 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
     """-log s(T(x, z)) - log (1 - s(T(x, z'))), z ~ q(z|x) detached, z' ~ p(z), or ~ r(z|x)."""
 
     def value(draw: Draw) -> Tensor:
-        x, u, z, r = draw.batch.x, draw.batch.u, draw.z[0].detach(), _contrast(draw, adaptive)
+        x, u, z, r = draw.batch.x, draw.batch.u, constant(draw.first), _contrast(draw, adaptive)
         if r is None:
-            other = prior_draws(draw, z).detach()
+            other = prior_draws(draw)
         else:
             z, other = (z - r.loc) / r.stddev, ranks.normal(tuple(z.shape), z, 0)
         return F.softplus(-critic(x, z, u)) + F.softplus(critic(x, other, u))
@@ -123,8 +126,9 @@ def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
     """E_q(z) T - E_p f*(T), a lower bound of D_f(q(z) || p(z)), T the critic's output mapped into the domain of f*."""
 
     def value(draw: Draw) -> Tensor:
-        z = draw.z[0]
-        return bound(f, *(critic(codes).clamp(*f.limits(FEW)) for codes in (z, prior_draws(draw, z))))
+        mine, other = critic(draw.first), critic(prior_draws(draw, moves=True)).clamp(*f.limits(FEW))
+        held = mine.clamp(*f.limits(FEW))
+        return bound(f, mine + (held - mine).detach(), other)  # held in value, not in the slope the encoder learns from
 
     return Term(f"D_{f.name}", value, modules=(critic,))
 
@@ -133,7 +137,7 @@ def f_critic(critic: nn.Module, f: FDivergence) -> Term:
     """-(E_q T - E_p f*(T)), codes detached: what the critic descends."""
 
     def value(draw: Draw) -> Tensor:
-        z = draw.z[0].detach()
-        return -bound(f, *(critic(codes).clamp(*f.limits(FEW)) for codes in (z, prior_draws(draw, z).detach())))
+        both = (constant(draw.first), prior_draws(draw))
+        return -bound(f, *(critic(codes).clamp(*f.limits(FEW)) for codes in both))
 
     return Term("critic", value, modules=(critic,))

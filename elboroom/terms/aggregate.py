@@ -90,7 +90,7 @@ def dimwise_kl(n: int, estimator: Estimator = "mss-sym") -> Term:
     """sum_j KL(q(z_j) || p(z_j))."""
 
     def value(draw: Draw) -> Tensor:
-        log_p: Tensor = draw.p.log_prob(draw.z[0])
+        log_p: Tensor = draw.p.log_prob(draw.first)
         return _log_aggregate(draw, n, estimator)[1].sum(-1) - log_p
 
     return _term("dwkl", estimator, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from elboroom.core.ball import constant
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
@@ -39,9 +40,9 @@ def dual_rate(critic: nn.Module, joint: bool) -> Term:
     """E_q nu(x, z) - E_p e^nu(x, z) + 1 for KL(q(z|x) || p), or with nu(z) for KL(q(z) || p); draws of p are constants."""
 
     def value(draw: Draw) -> Tensor:
-        z, h = draw.z[0], _features(draw, joint)
+        z, h = draw.first, _features(draw, joint)
         nu: Tensor = critic(z, h)
-        other = critic(prior_draws(draw, z).detach(), h)
+        other = critic(prior_draws(draw), h)
         return dual(nu, other) + nu - nu.clamp_max(MOST)  # not held for the encoder, which learns from its slope
 
     return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
@@ -51,8 +52,7 @@ def dual_critic(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
     """The negative of the dual, what nu descends: codes and features detached, and draws of p unless the prior moves too."""
 
     def value(draw: Draw) -> Tensor:
-        z, h = draw.z[0].detach(), _features(draw, joint)
-        other = prior_draws(draw, z)
-        return -dual(critic(z, h), critic(other if prior else other.detach(), h))
+        z, h = constant(draw.first), _features(draw, joint)
+        return -dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
     return Term("critic", value, check=_has_features if joint else _anything, modules=(critic,))

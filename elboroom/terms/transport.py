@@ -30,7 +30,7 @@ def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
     """MMD^2 of q(z) and the prior over the global batch; a U-statistic within where unbiased, and then at times negative."""
 
     def value(draw: Draw) -> Tensor:
-        codes, prior = ranks.gather(draw.z[0]), ranks.gather(prior_draws(draw, draw.z[0]))
+        codes, prior = ranks.gather(draw.first), ranks.gather(prior_draws(draw, moves=True))
         pairs = ((codes, codes), (prior, prior), (codes, prior))
         matrices = (kernel_matrix(kernel, a, b, constant) for a, b in pairs)
         return (mmd2_u if unbiased else mmd2_v)(*matrices)
@@ -42,7 +42,7 @@ def mmd_per_dim() -> Term:
     """MMD^2 of each dimension of q(z) and the prior, summed; IMQ with C = 2 {.1, .2, .5, 1, 2, 5}."""
 
     def value(draw: Draw) -> Tensor:
-        codes, prior = ranks.gather(draw.z[0]), ranks.gather(prior_draws(draw, draw.z[0]))
+        codes, prior = ranks.gather(draw.first), ranks.gather(prior_draws(draw, moves=True))
         a, b = (t.T.unsqueeze(-1) for t in (codes, prior))  # (D, B, 1)
         matrices = (imq_scales(x, y, 2.0, (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)) for x, y in ((a, a), (b, b), (a, b)))
         return mmd2_v(*matrices).sum()
@@ -55,7 +55,7 @@ def inclusive_kl() -> Term:
 
     def value(draw: Draw) -> Tensor:
         q = draw.q.gathered()
-        z = prior_draws(draw, draw.z[0])  # (B, J), reparametrised where the prior is learned
+        z = prior_draws(draw, moves=True)  # (B, J), reparametrised where the prior is learned
         log_q = q.log_prob_per_dim(z.unsqueeze(1)).sum(-1)  # (B, M)
         return draw.p.log_prob(z) - torch.logsumexp(log_q, 1) + math.log(log_q.shape[1])  # type: ignore[no-any-return]
 

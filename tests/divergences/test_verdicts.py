@@ -73,6 +73,18 @@ def test_hsic_by_hand() -> None:
     assert 0.35 < np.mean(alone) < 0.65
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_hsic_of_two_values_counts_what_is_equal(seed: int) -> None:
+    """Of binary variables it is the square of their covariance, which many permutations share."""
+    x, y = (torch.from_numpy(np.random.default_rng(seed).integers(0, 2, (2, 30, 1)))).double()
+    noise = torch.Generator().manual_seed(0)
+    orders = [torch.randperm(30, generator=noise) for _ in range(200)]
+    together = torch.stack([(x * y[order]).sum() for order in orders])
+    least = abs(float((x * y).sum()) - float(x.sum() * y.sum()) / 30)
+    share = int(((together - float(x.sum() * y.sum()) / 30).abs() >= least - 1e-9).sum())
+    assert hsic_test(x, y, 200, seed=0)[0].p == pytest.approx((1 + share) / 201)
+
+
 def test_one_gaussian_or_two() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(-2, 1, 400), rng.normal(2, 1, 400)])

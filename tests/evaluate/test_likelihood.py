@@ -229,6 +229,20 @@ def test_mutual_information_of_a_gaussian_channel() -> None:
     assert found.value == pytest.approx(0.5 * math.log(5), abs=5 * found.errors["sampling"] + 0.02)
 
 
+@pytest.mark.parametrize("reach", [3.0, 20.0])
+def test_mutual_information_holds_beyond_what_coordinates_on_the_ball_tell(reach: float) -> None:
+    """Wide laws in many dimensions, all the same or far apart: what their draws carry is enough to know them by."""
+    ball = Ball()
+
+    def law(loc: Tensor) -> Any:
+        return normal(ball, ball.clip(ball.exp0(loc.double())), torch.full_like(loc, math.log(reach)))
+
+    same = likelihood.mutual_information(table(torch.zeros(60, 16), law=law))
+    assert same.value == pytest.approx(0.0, abs=1e-6)
+    apart = likelihood.mutual_information(table(5 * torch.eye(16), law=law))
+    assert 0 < apart.value <= math.log(16) + 1e-9
+
+
 @pytest.mark.parametrize("name", ["vmf", "power-spherical", "wrapped", "linear"])
 def test_mutual_information_of_other_families(name: str) -> None:
     """Of the same laws none, of laws far apart the log of their number, between them what all pairs give."""

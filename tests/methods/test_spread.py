@@ -48,7 +48,7 @@ def built(data: DataSet, name: str, **options: Any) -> Method:
 def test_the_mmd_of_two_point_masses(constant: float, unbiased: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All z at a and all draws of the prior at b, |a - b| = r: 2 sum_s r^2 / (s C + r^2) with C = constant J."""
     a, b = torch.tensor([1.0, 2.0, 0.0]), torch.tensor([1.0, 0.0, -1.0])
-    monkeypatch.setattr(transport, "prior_draws", lambda draw, like: b.expand(B, J))
+    monkeypatch.setattr(transport, "prior_draws", lambda draw, moves=False: b.expand(B, J))
     found = mmd("imq", unbiased, constant).mean(draw_of(a.expand(B, J), torch.zeros(B, J))).item()
     r2 = float((a - b).square().sum())
     assert found == pytest.approx(2 * sum(r2 / (s * constant * J + r2) for s in SCALES), rel=1e-5)

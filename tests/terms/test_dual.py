@@ -41,7 +41,7 @@ class LogRatio(nn.Module):
 @pytest.fixture
 def even(monkeypatch: pytest.MonkeyPatch) -> Draw:
     """Codes of q and draws of p, both evenly spread: means over them are integrals."""
-    monkeypatch.setattr(module, "prior_draws", lambda draw, like: POINTS)
+    monkeypatch.setattr(module, "prior_draws", lambda draw, moves=False: POINTS)
     empty = StandardNormal(1).double()
     draw = Draw(LatentModel(empty, empty, empty), Batch(POINTS))
     draw.__dict__["z"] = (Q.mean + Q.stddev * POINTS).unsqueeze(0)
@@ -179,8 +179,9 @@ def test_the_model_pleases_nu_through_its_codes_alone(pixels: DataSet, name: str
     draw = shared(method, pixels)
     (weight, term) = method.players[0].objective.parts[1]
     whole = torch.autograd.grad(term.mean(draw), method.owned["vae"], allow_unused=True, retain_graph=True)
-    back = torch.autograd.grad(term.mean(draw), draw.z, retain_graph=True)
-    by_codes = torch.autograd.grad(draw.z, method.owned["vae"], back, allow_unused=True)
+    codes = [draw.z, *([draw.z.gap] if hasattr(draw.z, "gap") else [])]  # and what points of the ball carry
+    back = torch.autograd.grad(term.mean(draw), codes, retain_graph=True)
+    by_codes = torch.autograd.grad(codes, method.owned["vae"], back, allow_unused=True)
     for a, b in zip(whole, by_codes, strict=True):
         assert (a is None) == (b is None)
         if a is not None:

@@ -12,13 +12,16 @@ from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
 from elboroom.core import ranks
+from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, adam
 from elboroom.data.dataset import DataSet
 from elboroom.divergences.variational import DIVERGENCES, FDivergence
+from elboroom.families.ball import WrappedPrior, normal
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
+from elboroom.nets.gyroplane import Flat
 from elboroom.terms import adversarial
 from elboroom.terms.adversarial import f_critic, f_penalty, fool, joint_critic, joint_ratio, prior_critic
 from elboroom.training.batches import Batches, reseed
@@ -64,7 +67,7 @@ def with_codes(z: Tensor, q: Any = None) -> Draw:
 def even(monkeypatch: pytest.MonkeyPatch) -> Draw:
     """Codes of q and draws of the prior, both evenly spread: means over them are integrals to 1e-3."""
     points = quantiles(8000)
-    monkeypatch.setattr(adversarial, "prior_draws", lambda draw, like: points)
+    monkeypatch.setattr(adversarial, "prior_draws", lambda draw, moves=False: points)
     return with_codes(M + S * points)
 
 
@@ -132,7 +135,7 @@ def test_the_critic_calls_the_prior_real() -> None:
     torch.manual_seed(3)
     found = prior_critic(critic)(draw)
     torch.manual_seed(3)
-    real = torch.sigmoid(critic(adversarial.prior_draws(draw, z))).squeeze(-1)
+    real = torch.sigmoid(critic(adversarial.prior_draws(draw))).squeeze(-1)
     fake = torch.sigmoid(critic(z)).squeeze(-1)
     torch.testing.assert_close(found, -real.log() - (1 - fake).log())
 
@@ -314,7 +317,7 @@ def test_the_penalty_is_the_divergence_at_the_optimal_critic(row: FDivergence, m
     """E_q T* - E_p f*(T*) = D_f(q(z) || p); shifted, T* gives less; for kl that is the closed KL."""
     q = Normal(0.3, 1.3) if row.name in WIDE else Q
     points = quantiles(8000)
-    monkeypatch.setattr(adversarial, "prior_draws", lambda draw, like: points)
+    monkeypatch.setattr(adversarial, "prior_draws", lambda draw, moves=False: points)
     draw = with_codes(q.loc + q.scale * points)
 
     def critic(scale: float = 1.0, shift: float = 0.0) -> nn.Module:
@@ -341,3 +344,29 @@ def test_every_row_has_finite_gradients(row: FDivergence) -> None:
     grads = torch.autograd.grad(f_critic(critic, row).mean(draw), list(critic.parameters()))
     assert all(torch.isfinite(g).all() for g in grads)
     assert f_penalty(critic, row).name == f"D_{row.name}"
+
+
+@pytest.mark.parametrize("row", DIVERGENCES.values(), ids=lambda row: row.name)
+def test_codes_far_from_the_prior_still_feel_the_slope_of_the_critic(row: FDivergence) -> None:
+    """Beyond the limit of its outputs the critic counts as one at the limit, and pulls as it does there."""
+    high = min(row.limits(adversarial.FEW)[1], 20.0)
+    z = torch.full((8, 1), high + 5.0).double().requires_grad_()
+    penalty = f_penalty(Of(lambda z: z.squeeze(-1)), row).mean(with_codes(z))
+    at = torch.tensor(row.limits(adversarial.FEW)[1]).double().clamp_max(high + 5.0).requires_grad_()
+    (slope,) = torch.autograd.grad(row.output(at), at)
+    (found,) = torch.autograd.grad(penalty, z)
+    torch.testing.assert_close(8 * found, slope.expand(8, 1))
+
+
+def test_a_critic_sees_points_of_the_ball_with_what_they_carry() -> None:
+    """Codes of q and draws of p alike, so that it cannot tell them by what was lost on the way."""
+    ball, seen = Ball(), []
+    prior = WrappedPrior(6, ball)
+    law = normal(ball, torch.zeros(4, 6).double(), torch.full((4, 6), 6.0))
+    draw = Draw(LatentModel(prior, prior, prior), Batch(torch.zeros(4, 1)))
+    draw.__dict__["q"] = law
+    chart = Flat(ball).double()
+    prior_critic(Of(lambda z: seen.append(chart(z)) or z.sum(-1))).mean(draw)  # type: ignore[func-returns-value]
+    assert len(seen) == 2
+    torch.testing.assert_close(seen[1], law._kept[1][0])
+    assert seen[1].norm(dim=-1).max() > 20

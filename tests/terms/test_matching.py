@@ -48,7 +48,7 @@ def draw_of(loc: Tensor, logvar: Tensor | float = -60.0, prior: nn.Module | None
 
 def drawing(monkeypatch: pytest.MonkeyPatch, points: Tensor) -> None:
     """Lets the prior draw these points."""
-    monkeypatch.setattr(transport, "prior_draws", lambda draw, like: points)
+    monkeypatch.setattr(transport, "prior_draws", lambda draw, moves=False: points)
 
 
 def quantiles(n: int) -> Tensor:
