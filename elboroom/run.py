@@ -17,7 +17,6 @@ from torch.distributions import MultivariateNormal
 
 from elboroom.core.ball import carrying
 from elboroom.core.draw import Batch, LatentModel
-from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem, unknown
 from elboroom.core.sequel import Trainable
 from elboroom.data.dataset import DataSet
@@ -257,8 +256,7 @@ class Run:
         """The mean rate of each dimension, in nats."""
         found = likelihood.evidence(self.split(split)).get("rate_per_dim")
         if found is None:
-            dense = has_density(self.model.families[0])
-            why = "its KL is no sum over dimensions" if dense else "its posterior has no density"
+            why = self.split(split, 1).lacking or "its KL is no sum over dimensions"
             raise Problem(f"this model has no rate per dimension: {why}")
         return list(found.parts["dims"])
 

@@ -94,7 +94,7 @@ def test_the_loss_is_the_formula_of_what_is_logged(bench: Bench, name: str) -> N
             value = torch.as_tensor(logged[term.name])
             total = total + weight.apply_to(step, value)
             if not isinstance(weight, Constant):
-                assert float(logged[f"{term.name}.weight"]) == float(weight.now(step))
+                assert float(logged[f"{term.name}.{weight.logged_as}"]) == float(weight.now(step))
             if type(weight).apply_to is Weight.apply_to:
                 torch.testing.assert_close(weight.apply_to(step, value), float(weight.now(step)) * value)
         torch.testing.assert_close(torch.as_tensor(logged["loss"]), total, rtol=1e-6, atol=1e-4)

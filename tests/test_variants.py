@@ -110,7 +110,7 @@ def test_capacity_counts_optimiser_steps(bench: Bench, batch_size: int) -> None:
     method = session.build(specify("beta-vae-capacity", bench.data, "array", None, options), Own(bench.data))
     method.prepare(adam(1e-3))
     loop = Loop(method, Batches(bench.data, "train", batch_size, 0, (), torch.device("cpu")), 0)
-    assert [loop.step(step)["kl.weight"] for step in range(6)] == [0.0, 1.5, 3.0, 4.5, 6.0, 6.0]
+    assert [loop.step(step)["kl.capacity"] for step in range(6)] == [0.0, 1.5, 3.0, 4.5, 6.0, 6.0]
 
 
 @pytest.mark.parametrize(("net", "total"), [("burgess", 502_005), ("locatello", 690_517), ("locatello-4x4", 764_245)])
@@ -223,6 +223,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("apo-vae", {"generator": "linear", "curvature_learned": True}),
     ("apo-vae-vamp", {"generator": "mlp", "pseudo_inputs": 5}),
     ("wae-gan", {"posterior": "wrapped", "curvature_learned": True}),
+    ("vae", {"prior": "anisotropic", "variances_learned": True}),
+    ("vae", {"prior": "student", "variances_learned": True}),
     ("avb", {"posterior": "wrapped", "adaptive": False}),
     *(("free-bits", {"target": 0.05, "unit": u, "reduce": r, "form": "mask"}) for u in UNITS for r in REDUCES),
     ("free-bits", {"target": 0.01, "unit": "total", "posterior": "iaf"}),

@@ -47,11 +47,12 @@ class Term:
 class Weight(nn.Module, ABC):
     """What stands before a term: a number, a schedule of the step, or a controller of the value. Memory lives in buffers."""
 
+    logged_as = "weight"  # of its term, in the log
     couples = False  # whether what it makes of a batch mean is not the mean of what it would make of each example
 
     @abstractmethod
     def now(self, step: int) -> float | Tensor:
-        """The coefficient at this step."""
+        """The coefficient at this step, or what stands for it in the log under another name."""
 
     def apply_to(self, step: int, value: Tensor) -> Tensor:
         """What is descended, given the batch mean of the term."""
@@ -116,7 +117,7 @@ class Objective(nn.Module):
             total = share if total is None else total + share
             logged[term.name] = value.detach()
             if not isinstance(weight, Constant):
-                logged[f"{term.name}.weight"] = weight.now(step)
+                logged[f"{term.name}.{weight.logged_as}"] = weight.now(step)
         assert total is not None
         logged["loss"] = total.detach()
         return Loss(total, logged)

@@ -28,8 +28,8 @@ NO_BOUND = "not a bound: "
 PAIRS = 10_000  # rows of which all pairs are looked at, where that takes more than a matrix product
 
 
-def _refused(name: str, what: str = "") -> Number:
-    return Number(None, "nats", name, reason=f"{what}q(z|x) has no density")
+def _refused(split: Split, name: str, what: str = "") -> Number:
+    return Number(None, "nats", name, reason=what + split.lacking)
 
 
 def _mean(values: Tensor) -> tuple[float, float]:
@@ -59,7 +59,7 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
         squared, spread = _mean(torch.cat(error))
         found["squared_error"] = Number(squared, "per image", "E_q |x - E[x|z]|^2", settings, {"sampling": spread})
     if not split.has_density:
-        return found | {"elbo": _refused("elbo", NO_BOUND), "rate": _refused("rate")}
+        return found | {"elbo": _refused(split, "elbo", NO_BOUND), "rate": _refused(split, "rate")}
     elbo = -(torch.cat(nll) + torch.cat(rate))
     for name, values, how in (("rate", torch.cat(rate), "KL(q(z|x) || p(z))"), ("elbo", elbo, "elbo")):
         value, spread = _mean(values)
@@ -80,7 +80,7 @@ def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian"
     """
     name = f"iw-{samples}"
     if not split.has_density:
-        return fitted(split, samples, proposal) if is_sampled(split) else _refused(name, NO_BOUND)
+        return fitted(split, samples, proposal) if is_sampled(split) else _refused(split, name, NO_BOUND)
 
     def weights_of(batch: Batch) -> Weigh:
         if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
@@ -112,7 +112,7 @@ def mutual_information(split: Split) -> Number:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
     family = split.model.families[0]
     if not has_density(family):
-        return _refused("split")
+        return _refused(split, "split")
     if getattr(family, "slow_density", False):
         return Number(None, "nats", "split", reason="q(z|x) of the z of other rows would take too long")
     if getattr(family, "diagonal", False):

@@ -17,6 +17,7 @@ from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import DataSet
+from elboroom.families.gaussian import NoPrior
 from elboroom.training.batches import batch_of, reseed
 
 
@@ -52,7 +53,17 @@ class Split:
     @property
     def has_density(self) -> bool:
         """Whether there is a log q(z|x) and a log p(z)."""
-        return all(map(has_density, self.model.families))
+        return not self.lacking
+
+    @property
+    def lacking(self) -> str:
+        """Why there is no rate, if there is none."""
+        q, p = self.model.families
+        if not has_density(q):
+            return "q(z|x) has no density"
+        if has_density(p):
+            return ""
+        return "the model has no prior" if isinstance(self.model.prior, NoPrior) else "p(z) has no density"
 
     @property
     def has_many_priors(self) -> bool:

@@ -29,6 +29,10 @@ class Chain(Distribution):
     def mean(self) -> Tensor:
         return self.alpha.new_zeros(self.event_shape)
 
+    @property
+    def variance(self) -> Tensor:
+        return self.alpha.new_ones(self.event_shape)
+
     def unrolled(self, z: Tensor) -> Tensor:
         """(..., n K) -> (..., n, K)."""
         return z.reshape(*z.shape[:-1], self.length, len(self.alpha))

@@ -22,6 +22,7 @@ class Gaussian(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
+    factorises = True
     diagonal = True  # its variances are known, one a dimension
 
     def __init__(self, loc: Tensor, logvar: Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elboroom.core import ranks
@@ -21,10 +22,21 @@ def standardised(norm: nn.BatchNorm1d, h: Tensor) -> Tensor:
     h = h.to(norm.running_mean)
     if not norm.training:
         return norm(h)  # type: ignore[no-any-return]
+    everyone, first = ranks.gather(h), ranks.rank() * len(h)
+    _follow(norm, everyone.detach())
+    return F.batch_norm(everyone, None, None, training=True, eps=norm.eps)[first : first + len(h)]
+
+
+@torch.no_grad()
+def _follow(norm: nn.BatchNorm1d, h: Tensor) -> None:
+    """Moves the running averages; nothing is read back from the device."""
     assert norm.num_batches_tracked is not None
-    norm.momentum = max(0.1, 1 / (int(norm.num_batches_tracked) + 1))
-    first, rows = ranks.rank() * len(h), len(h)
-    return norm(ranks.gather(h))[first : first + rows]  # type: ignore[no-any-return]
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    norm.num_batches_tracked += 1
+    share = (1 / norm.num_batches_tracked).clamp_min(0.1).to(h)
+    norm.running_mean.lerp_(h.mean(0), share)
+    norm.running_var.lerp_(h.var(0), share)
 
 
 class BatchNormed(nn.Module):

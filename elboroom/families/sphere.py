@@ -170,6 +170,10 @@ class UniformSphere(Distribution):
     def mean(self) -> Tensor:
         return self.zero
 
+    @property
+    def variance(self) -> Tensor:
+        return torch.full_like(self.zero, 1 / len(self.zero))
+
     def log_prob(self, z: Tensor) -> Tensor:
         return torch.full(z.shape[:-1], -log_area(z.shape[-1]), dtype=z.dtype, device=z.device)
 

@@ -37,6 +37,7 @@ class AnisotropicNormal(nn.Module):
 class HeavyTailed(Distribution):
     """A Student-t with 9 degrees of freedom for each dimension."""
 
+    factorises = True
     arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, scale: Tensor) -> None:
@@ -47,6 +48,11 @@ class HeavyTailed(Distribution):
     def mean(self) -> Tensor:
         mean: Tensor = self.t.mean
         return mean
+
+    @property
+    def variance(self) -> Tensor:
+        variance: Tensor = self.t.variance
+        return variance
 
     def log_prob(self, z: Tensor) -> Tensor:
         log_prob: Tensor = self.t.log_prob(z)  # type: ignore[no-untyped-call]
@@ -82,6 +88,10 @@ class Clusters(Distribution):
     def mean(self) -> Tensor:
         return self.centres.mean(0)
 
+    @property
+    def variance(self) -> Tensor:
+        return self.centres.var(0, correction=0) + self.var
+
     def log_prob(self, z: Tensor) -> Tensor:
         squared = (z.unsqueeze(-2) - self.centres).square().sum(-1)  # (..., K)
         constant = math.log(len(self.centres)) + 0.5 * self.centres.shape[1] * (LOG_2PI + math.log(self.var))
@@ -115,6 +125,7 @@ class ClusteredPrior(nn.Module):
 class Spikes(Distribution):
     """prod_j (1 - g) N(z_j; 0, 1) + g N(z_j; 0, spike^2)."""
 
+    factorises = True
     arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, zero: Tensor, share: float, spike: float) -> None:
@@ -124,6 +135,10 @@ class Spikes(Distribution):
     @property
     def mean(self) -> Tensor:
         return self.zero
+
+    @property
+    def variance(self) -> Tensor:
+        return torch.full_like(self.zero, 1 - self.share + self.share * self.spike**2)
 
     def log_prob_per_dim(self, z: Tensor) -> Tensor:
         slab = -0.5 * (z.square() + LOG_2PI)

@@ -81,8 +81,8 @@ POSTERIORS: dict[str, Callable[[Parts], nn.Module]] = {
 }
 PRIORS: dict[str, Callable[[Parts], nn.Module]] = {
     "normal": lambda parts: StandardNormal(parts.latent),
-    "anisotropic": lambda parts: AnisotropicNormal(parts.spectrum()),
-    "student": lambda parts: StudentPrior(parts.spectrum()),
+    "anisotropic": lambda parts: AnisotropicNormal(parts.spectrum(), parts.choices.variances_learned),
+    "student": lambda parts: StudentPrior(parts.spectrum(), parts.choices.variances_learned),
     "clustered": lambda parts: ClusteredPrior(parts.latent),
     "sparse": lambda parts: SparsePrior(parts.latent, parts.choices.sparse_share),
     "wrapped": lambda parts: WrappedPrior(parts.latent, parts.ball),
@@ -92,6 +92,7 @@ PRIORS: dict[str, Callable[[Parts], nn.Module]] = {
     "vamp": _vamp,
     "flow": lambda parts: FlowPrior(parts.latent, parts.choices.flow_layers, 4 * parts.latent),
 }
+WITH_VARIANCES = ("anisotropic", "student")  # that may be learned
 LEARNED = ("mog", "vamp", "flow")  # which nothing but a rate would teach
 OF_POSTERIOR: dict[str, Callable[[Parts, nn.Module], nn.Module]] = {"vamp": _vamp}  # made of the posterior beside them
 NATURAL: dict[str, str] = {

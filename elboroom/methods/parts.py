@@ -35,6 +35,7 @@ from elboroom.methods.axes import (
     OF_POSTERIOR,
     POSTERIORS,
     PRIORS,
+    WITH_VARIANCES,
 )
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
@@ -69,6 +70,7 @@ class Choices(BaseModel):
     kappa: float = Field(35.0, gt=0, description="concentration of --posterior vmf and power-spherical")
     kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
+    variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")
     curvature: float = Field(1.0, gt=0, description="minus the curvature of the ball of --posterior wrapped, c")
     curvature_learned: bool = Field(False, description="whether c is learned")
     likelihood: Literal["auto", "bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"] = Field(
@@ -152,7 +154,11 @@ class Parts:
         """
         q = posterior if self.choices.posterior == "auto" else self.choices.posterior
         natural = NATURAL.get(q)
-        own = natural or prior if prior in ("normal", "none") else prior
+        if natural is not None and prior == "none":
+            raise Problem(
+                f"this method has no prior, which --posterior {q} cannot be without: use --posterior gaussian"
+            )
+        own = natural or prior if prior == "normal" else prior
         p = own if self.choices.prior == "auto" else self.choices.prior
         if p != natural and p not in OF_POSTERIOR and (natural is not None or p in NATURAL.values()):
             other = natural or "normal"
@@ -181,10 +187,11 @@ class Parts:
         """p(z|u); the posterior is for priors that are made of it."""
         kind = default if self.choices.prior == "auto" else self.choices.prior
         if default == "none":
-            if kind not in ("none", "normal"):
+            if kind != "none":
                 raise Problem(f"this method has no prior, so --prior {kind} means nothing here")
             return NoPrior(self.latent)
-        if u == "unseen" and kind in LEARNED:
+        learned = kind in LEARNED or (kind in WITH_VARIANCES and self.choices.variances_learned)
+        if u == "unseen" and learned:
             raise Problem(f"--prior {kind} is learned, which this method has no use for: use --prior normal")
         if posterior is None and kind in NATURAL.values():
             raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")

@@ -13,7 +13,6 @@ from elboroom.core.problem import Problem
 from elboroom.plots.style import FIRST, INK, MUTED, SECOND, small_multiples, styled
 from elboroom.run import Run
 
-WEIGHT = ".weight"
 START = 0.05  # the share of a run that may leave the frame: the first values dwarf all others
 POINTS = 400
 
@@ -28,13 +27,14 @@ class Series:
 
     @property
     def is_weight(self) -> bool:
-        """Whether it is the weight of a term that moves."""
-        return self.name.endswith(WEIGHT)
+        """Whether it is the weight of a term that moves, or the capacity that one is held at."""
+        return "." in self.name
 
     @property
     def title(self) -> str:
         """As shown above its curve."""
-        return f"weight of {self.name.removesuffix(WEIGHT)}" if self.is_weight else self.name
+        term, _, what = self.name.partition(".")
+        return f"{what} of {term}" if what else term
 
     @property
     def frame(self) -> tuple[float, float]:

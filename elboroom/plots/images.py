@@ -110,5 +110,5 @@ def _images(run: Run, n: int, seed: int = 0) -> Batch:
 
 
 def _prior(run: Run, what: str) -> None:
-    if not run.split(most=1).has_density:
-        raise Problem(f"q(z|x) has no density that was held against a prior, so {what} would say nothing")
+    if lacking := run.split(most=1).lacking:
+        raise Problem(f"{lacking}, so {what} would say nothing")

@@ -24,7 +24,7 @@ def rates(run: Run, codes: Codes | None = None) -> Figure:
     """The mean rate of each dimension as bars, highest first, active ones in colour."""
     codes = codes or Codes.of(run)
     if codes.rate is None:
-        why = "the rate is not a sum over dimensions" if codes.split.has_density else "q(z|x) has no density"
+        why = codes.split.lacking or "the rate is not a sum over dimensions"
         raise Problem(f"{why}, so there is no rate per dimension")
     order = codes.order[:60]
     figure, (ax,) = small_multiples(1, 1, height=2.2)

@@ -56,7 +56,7 @@ def _measured(run: Run) -> dict[str, Any]:
     if "rate" not in kept:
         kept = run.evaluate(samples=50, most=1000)
     if kept["rate"]["value"] is None:
-        raise Problem(f"{run.folder} has no rate: its posterior has no density")
+        raise Problem(f"{run.folder} has no rate: {kept['rate']['reason']}")
     bound = kept["log_likelihood"]["value"]
     options = ", ".join(f"{k} {v:g}" for k, v in run.spec.options.items() if isinstance(v, float))
     name = f"{run.spec.method} {options}".strip()

@@ -6,6 +6,7 @@ All three read one matrix, log q(z_i | x_m) of shape (B, M, D), so that they add
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -66,9 +67,10 @@ def _check(model: LatentModel) -> None:
         )
 
 
-def _term(name: str, estimator: Estimator, f: object) -> Term:
-    suffix = estimator.split("-")[0]
-    return Term(f"{name}_{suffix}", f, check=_check, couples=True)  # type: ignore[arg-type]
+def _term(
+    name: str, estimator: Estimator, f: Callable[[Draw], Tensor], check: Callable[[LatentModel], None] = _check
+) -> Term:
+    return Term(f"{name}_{estimator.replace('-', '_')}", f, check=check, couples=True)
 
 
 def index_code_mi(n: int, estimator: Estimator = "mss-sym") -> Term:
@@ -93,4 +95,12 @@ def dimwise_kl(n: int, estimator: Estimator = "mss-sym") -> Term:
         log_p: Tensor = draw.p.log_prob(draw.first)
         return _log_aggregate(draw, n, estimator)[1].sum(-1) - log_p
 
-    return _term("dwkl", estimator, value)
+    def check(model: LatentModel) -> None:
+        _check(model)
+        if not getattr(model.families[1], "factorises", False):
+            raise Problem(
+                "the KL of each dimension needs a prior whose dimensions are independent: "
+                "use --prior normal, anisotropic, student or sparse"
+            )
+
+    return _term("dwkl", estimator, value, check)

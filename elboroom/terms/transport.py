@@ -20,10 +20,17 @@ from elboroom.terms.evidence import nll
 Kernel = Literal["rbf", "imq"]
 
 
-def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor, constant: float = 2.0) -> Tensor:
-    """k(x_i, y_j) of a kernel sized for a standard normal prior: RBF with h^2 = J / 2, IMQ over seven scales of 2 J."""
-    size = x.shape[-1]
-    return rbf(x, y, math.sqrt(size / 2)) if kernel == "rbf" else imq_scales(x, y, constant * size)
+def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor, spread: float | Tensor, constant: float = 2.0) -> Tensor:
+    """k(x_i, y_j), sized for a prior of this total variance, v: RBF with h^2 = v / 2, IMQ over seven scales of 2 v."""
+    return rbf(x, y, (spread / 2) ** 0.5) if kernel == "rbf" else imq_scales(x, y, constant * spread)
+
+
+def total_variance(draw: Draw) -> float | Tensor:
+    """The variance of the prior, summed over dimensions; that of N(0, I) where it is not known."""
+    try:
+        return draw.p.variance.detach().sum(-1).mean()  # type: ignore[no-any-return]
+    except NotImplementedError:
+        return float(draw.first.shape[-1])
 
 
 def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
@@ -32,7 +39,8 @@ def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
     def value(draw: Draw) -> Tensor:
         codes, prior = ranks.gather(draw.first), ranks.gather(prior_draws(draw, moves=True))
         pairs = ((codes, codes), (prior, prior), (codes, prior))
-        matrices = (kernel_matrix(kernel, a, b, constant) for a, b in pairs)
+        spread = total_variance(draw)
+        matrices = (kernel_matrix(kernel, a, b, spread, constant) for a, b in pairs)
         return (mmd2_u if unbiased else mmd2_v)(*matrices)
 
     return Term("mmd", value, couples=True)

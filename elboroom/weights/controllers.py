@@ -15,6 +15,7 @@ from elboroom.core.problem import Problem
 class Hold(Weight):
     """gamma * |mean - C(t)|: holds the batch mean of a term at the capacity C."""
 
+    logged_as = "capacity"
     couples = True
 
     def __init__(self, target: Weight | float, gamma: float) -> None:

@@ -202,6 +202,14 @@ def test_far_apart_posteriors_tell_log_m(m: int) -> None:
     assert found.estimator == "split"
 
 
+def test_a_missing_prior_is_not_called_a_missing_posterior(pixels: DataSet, tmp_path: Path) -> None:
+    run = train("ae", pixels, tmp_path / "run", steps=2, posterior="gaussian", latent=3, net="mlp-300")
+    found = run.evaluate(samples=2)
+    assert found["elbo"]["reason"] == "not a bound: the model has no prior"
+    with pytest.raises(Problem, match="no rate per dimension: the model has no prior"):
+        run.kl_per_dim()
+
+
 def test_the_error_of_the_aggregate_rate_is_that_of_a_difference() -> None:
     """Far-apart posteriors all tell log M: what varies is the rate."""
     rate = Number(3.0, "nats", "rate", each=np.array([1.0, 2.0, 6.0]))

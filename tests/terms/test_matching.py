@@ -10,21 +10,34 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
+from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.divergences.kernels import off_diagonal_mean
+from elboroom.families.autoregressive import AutoregressivePrior
+from elboroom.families.ball import WrappedPrior
 from elboroom.families.flow import FlowPosterior
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.families.point import PointPosterior
-from elboroom.families.structured import ClusteredPrior
+from elboroom.families.sphere import SpherePrior
+from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.terms import transport
 from elboroom.terms.evidence import nll
-from elboroom.terms.transport import Kernel, cost, inclusive_kl, kernel_matrix, mmd, mmd_per_dim, own_spread
+from elboroom.terms.transport import (
+    Kernel,
+    cost,
+    inclusive_kl,
+    kernel_matrix,
+    mmd,
+    mmd_per_dim,
+    own_spread,
+    total_variance,
+)
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.loop import Loop
 
@@ -80,7 +93,7 @@ def test_equal_lists_through_the_term(kernel: Kernel, own: float, monkeypatch: p
     codes = torch.randn(n, 3).double().requires_grad_()
     draw = draw_of(codes)
     drawing(monkeypatch, draw.z[0].detach())
-    off = off_diagonal_mean(kernel_matrix(kernel, draw.z[0], draw.z[0])).item()
+    off = off_diagonal_mean(kernel_matrix(kernel, draw.z[0], draw.z[0], 3.0)).item()
     found = mmd(kernel, unbiased=True).mean(draw).item()
     assert found == pytest.approx(2 / n * (off - own), rel=1e-9)
     assert found < 0
@@ -94,16 +107,38 @@ def test_biased_and_unbiased_differ_by_the_diagonals(kernel: Kernel, monkeypatch
     n, own = 20, {"rbf": 1.0, "imq": 7.0}[kernel]
     draw, prior = draw_of(torch.randn(n, 3).double() + 1), torch.randn(n, 3).double()
     drawing(monkeypatch, prior)
-    offs = [off_diagonal_mean(kernel_matrix(kernel, x, x)).item() for x in (draw.z[0], prior)]
+    offs = [off_diagonal_mean(kernel_matrix(kernel, x, x, 3.0)).item() for x in (draw.z[0], prior)]
     difference = (mmd(kernel).mean(draw) - mmd(kernel, unbiased=True).mean(draw)).item()
     assert difference == pytest.approx(sum((own - off) / n for off in offs), rel=1e-9)
 
 
-def test_the_imq_kernel_has_seven_scales_of_two_j() -> None:
+def test_the_imq_kernel_has_seven_scales_of_twice_the_variance() -> None:
     x, y = torch.randn(2, 5, 4).double()
     r2 = (x.unsqueeze(1) - y).square().sum(-1)
     by_hand = sum(8 * s / (8 * s + r2) for s in (0.1, 0.2, 0.5, 1, 2, 5, 10))
-    torch.testing.assert_close(kernel_matrix("imq", x, y), by_hand)
+    torch.testing.assert_close(kernel_matrix("imq", x, y, 4.0), by_hand)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        StandardNormal(4),
+        AnisotropicNormal(torch.tensor([4.0, 2.0, 1.0, 1.0])),
+        StudentPrior(torch.tensor([4.0, 2.0, 1.0, 1.0])),
+        ClusteredPrior(4),
+        SparsePrior(4),
+        SpherePrior(4),
+        AutoregressivePrior(4, 2, 0.7),
+    ],
+    ids=lambda prior: type(prior).__name__,
+)
+def test_a_kernel_is_as_wide_as_the_prior(prior: nn.Module) -> None:
+    """Its scale is the total variance of the prior, which is that of its draws; without one, that of N(0, I)."""
+    codes = torch.randn(6, 4).double()
+    z = prior.double()(Batch(codes)).sample((40_000,))
+    found = float(total_variance(draw_of(codes, prior=prior)))
+    assert found == pytest.approx(z.var(0).sum().item(), rel=0.03)
+    assert total_variance(draw_of(codes, prior=WrappedPrior(4, Ball()))) == 4.0
 
 
 def test_mmd_per_dimension_sums_the_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:

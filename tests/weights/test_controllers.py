@@ -58,7 +58,8 @@ def test_capacity_is_a_function_of_the_step_alone() -> None:
     assert seen[50] == 12.5
     assert set(seen[100:]) == {25.0}
     logged = (hold * rates([3.0, 5.0]))(at(50)).logged
-    assert logged["kl.weight"] == 12.5
+    assert logged["kl.capacity"] == 12.5
+    assert "kl.weight" not in logged
     assert float(logged["loss"]) == pytest.approx(10 * 8.5)
 
 
