@@ -289,10 +289,12 @@ class Run:
     @property
     def measured(self) -> dict[str, Any]:
         """What metrics.json holds of this checkpoint, under the heading of the run."""
-        head = {"run": {"method": self.spec.method, "step": self.step, "seed": self.spec.fit.seed}}
+        own = {"method": self.spec.method, "step": self.step, "seed": self.spec.fit.seed}
         path = self.folder / "metrics.json"
         kept = json.loads(path.read_text()) if path.exists() else {}
-        return kept if kept.get("run") == head["run"] else head
+        ours = own.items() <= kept.get("run", {}).items()
+        count = sum(parameter.numel() for parameter in self.model.parameters())
+        return (kept if ours else {}) | {"run": own | {"parameters": count}}
 
     def _read(self, data: DataSet, rows: NDArray[np.int64]) -> Batch:
         """Rows of any data set, its sentences in the words of this model."""
