@@ -50,7 +50,7 @@ PTB: dict[
     "flow-prior-free-bits": ("flow prior + free bits", (93.58, 99.48, 99.20, 7.21, 2.83, 31)),
 }
 WHY_PTB = {
-    "ae-pretrained-free-bits": "Its first stage has 3.6 of the 12 epochs and ends with an nll of about 115 a sentence in training, "
+    "ae-pretrained-free-bits": "Its first stage has 3.6 of the 12 epochs and ends with an nll of about 115 in training, "
     "hardly below a language model at that time, so there is little for the new decoder to read off z, and it has only the "
     "other 8.4 epochs to learn in.",
     "free-bits": "Their floor is not known here; ours is 8 nats, 0.25 in each dimension, and the run stays on it.",
@@ -103,7 +103,8 @@ def _spread(records: Records) -> str:
     """The standard errors of the NLLs over the sentences, least and most."""
     entries = (r["metrics"]["log_likelihood"] for r in records.values())
     found = sorted(entry["errors"]["sampling"] for entry in entries if entry["value"] is not None)
-    return f"{found[0]:.2f} to {found[-1]:.2f}"
+    low, high = f"{found[0]:.2f}", f"{found[-1]:.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _ceiling(records: Records) -> str:
