@@ -66,8 +66,7 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 steps=self.steps,
                 lr=self.lr,
                 batch_size=min(self.batch_size, len(values)),
-                seed=self._seed(),
-                **({"holdout": 0} | self._options()),
+                **({"holdout": 0, "seed": self._seed()} | self._options()),
             )
             self.run_ = load(run.folder)
         self.run_.model.double()  # so that a row's code does not depend on the rows beside it

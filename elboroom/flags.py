@@ -46,7 +46,9 @@ def _parameter(name: str, annotation: Any, default: Any, text: str, panel: str) 
     """One flag. Its default is None, so that what was not said stays the signature's affair."""
     kind, bounds = _plain(annotation)
     help = "; ".join(part for part in (text, _range(bounds)) if part)
-    option = typer.Option(f"--{name.replace('_', '-')}", help=help, show_default=_shown(default), rich_help_panel=panel)
+    flag = name.replace("_", "-")
+    flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
+    option = typer.Option(flags, help=help, show_default=_shown(default), rich_help_panel=panel)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )

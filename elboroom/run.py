@@ -213,6 +213,8 @@ class Run:
     ) -> Any:
         """Examples on the shortest way from a to b where codes live, or along a great circle, (n, points, *shape)."""
         left, right = (self._batch(x, u) for x in (a, b))
+        if len(left.x) != len(right.x):
+            raise Problem(f"{len(left.x)} examples and {len(right.x)} make no pairs to go between")
         way = paths.arc if spherical else self.space.way
         codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
         grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
@@ -233,6 +235,10 @@ class Run:
         if not np.isfinite(strength):
             raise Problem(f"the strength of an analogy is a finite number, not {strength}")
         one, two, three = (self.space.flat(torch.from_numpy(self.encode(x, u))) for x in (a, b, c))
+        if not len(one) == len(two) == len(three):
+            raise Problem(
+                f"an analogy is of three examples, or as many of each, not of {len(one)}, {len(two)}, {len(three)}"
+            )
         return self.decode(self.space.back(three + strength * (one - two)).numpy(), u, decoding)
 
     @cached_property

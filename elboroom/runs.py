@@ -48,6 +48,7 @@ def train(
     spec = specify(method, found, source, size, options, reading)
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
+    session.device_of(spec.fit)
     session.build(spec, own, new=True)  # what is illegal is refused before anything is written
     if warm:
         newest(Path(warm))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,20 @@ def test_warm_start_copies_the_weights(elbo: Elbo, trained: Path, images: Path, 
 
     a, b = (elboroom.load(folder).model.state_dict() for folder in (trained, out))
     assert all(np.allclose(a[name], b[name], atol=1e-6) for name in a)
+
+
+def test_what_is_on_by_default_can_be_switched_off(elbo: Elbo, images: Path, tmp_path: Path) -> None:
+    """And the command in the report says so in words that the command line takes."""
+    import elboroom
+
+    out = tmp_path / "run"
+    assert elbo("train", "avb", "--data", images, "--out", out, "--no-adaptive", "--steps", 1, *TINY)[0] == 0
+    spec = elboroom.load(out).spec
+    assert spec.options["adaptive"] is False
+    words = shlex.split(spec.command)
+    assert "--no-adaptive" in words
+    assert elbo(*words[1:], "--out", tmp_path / "again")[0] == 0
+    assert elboroom.load(tmp_path / "again").spec.options == spec.options
 
 
 def test_methods_and_data_are_listed(elbo: Elbo) -> None:
@@ -235,6 +250,9 @@ MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     "beta no number": (lambda t, x: ["train", "beta-vae", "--data", x, "--beta", "much"], "--beta"),
     "zero steps": (lambda t, x: ["train", "vae", "--data", x, "--steps", 0], "--steps 0"),
     "large batch": (lambda t, x: ["train", "vae", "--data", x, "--batch-size", 1000], "more than the 180 training"),
+    "no such device": (lambda t, x: ["train", "vae", "--data", x, "--device", "cuda"], "PyTorch sees no CUDA device"),
+    "one example a batch": (lambda t, x: ["train", "factor-vae", "--data", x, "--batch-size", 1], "use 2 or more"),
+    "no kind of picture": (lambda t, x: ["compare", x, x, "--out", t / "w.txt"], "a .png, .svg or .pdf file"),
     "wrong shape": (lambda t, x: ["train", "vae", "--data", array(t / "a.npy", 9, 3, 3, 3, 3)], "(9, 3, 3, 3, 3)"),
     "too large images": (lambda t, x: ["train", "vae", "--data", array(t / "a.npy", 99, 200, 200)], "128"),
     "vectors in a conv net": (

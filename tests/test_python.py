@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import Tensor, nn
 
 import elboroom
+from elboroom.methods.handed import tried
 
 SMALL: dict[str, Any] = {"steps": 6, "batch_size": 16, "latent": 3, "threads": 1}
 
@@ -118,6 +119,46 @@ def test_own_modules_are_asked_for_again(images: np.ndarray, tmp_path: Path) -> 
         elboroom.resume(tmp_path / "run", 3, **mine)  # type: ignore[arg-type]
     more = elboroom.resume(tmp_path / "run", 3, data=images, **mine)  # type: ignore[arg-type]
     assert more.step == 9
+
+
+class Alone(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("mine", "sentence"),
+    [
+        ({"encoder": Own(256, 5)}, r"encoder\(x, u\) makes \(B, 5\) of x of shape \(B, 1, 16, 16\); .* \(B, 6\)"),
+        ({"encoder": Own(255, 6)}, r"encoder\(x, u\) fails for x of shape \(B, 1, 16, 16\): "),
+        ({"encoder": Alone()}, r"encoder\(x, u\) fails"),
+        ({"decoder": Own(3, 256)}, r"decoder\(z, u\) makes \(B, 256\) of z of shape \(B, 3\); .* \(B, 1, 16, 16\)"),
+        ({"decoder": OwnDecoder(4, 256)}, r"decoder\(z, u\) fails for z of shape \(B, 3\)"),
+    ],
+)
+def test_own_modules_that_do_not_fit_are_refused(
+    images: np.ndarray, tmp_path: Path, mine: dict[str, nn.Module], sentence: str
+) -> None:
+    with pytest.raises(elboroom.Problem, match=sentence):
+        elboroom.train("vae", images, tmp_path / "run", **mine, **SMALL)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
+def test_trying_a_module_leaves_it_as_it_was() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4), nn.Dropout())
+    net[2].eval()
+    tried(Of(net), "encoder", torch.ones(2, 4), 0, (4,))
+    assert [m.training for m in net] == [True, True, False]
+    assert int(net[1].num_batches_tracked) == 0
+
+
+class Of(nn.Module):
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor, u: Tensor | None) -> Tensor:
+        return self.net(x)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"])

@@ -99,12 +99,12 @@ def evaluate(
             content = measures.probe(run, seed, split)
         everything[str(folder)] = content
         if not json:
-            _table(content)
+            _table(content, f"{folder}: ")
     if json:
         print_json(everything if len(folders) > 1 else everything[str(folders[0])])
 
 
-def _table(found: dict[str, Any]) -> None:
+def _table(found: dict[str, Any], title: str = "") -> None:
     rows: list[list[object]] = []
     numbers = {name: number for name, number in found.items() if name != "run"}
     settings: dict[str, Any] = next((n["settings"] for n in numbers.values() if "data" in n.get("settings", {})), {})
@@ -127,7 +127,7 @@ def _table(found: dict[str, Any]) -> None:
     print_table(
         ["measure", "value", "error or interval", "unit", "estimator"],
         rows,
-        f"{run['method']}, step {run['step']:,}{on}",
+        f"{title}{run['method']}, step {run['step']:,}{on}",
     )
 
 
@@ -149,9 +149,7 @@ def plot(
         return print_json(told) if json else print_table(["kind", "what it shows"], [[k, v] for k, v in told.items()])
     if kind not in KINDS:
         raise unknown("figure", kind, KINDS)
-    path = out or Path(f"{kind}.png")
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise Problem(f"--out {path}: a figure is a .png, .svg or .pdf file")
+    path = _figure(out or Path(f"{kind}.png"))
     save(KINDS[kind].draw([load(folder) for folder in folders or []]), path)
     print_json({"out": str(path)}) if json else say(str(path))
 
@@ -171,16 +169,24 @@ def compare(
     from elboroom.plots.style import save
     from elboroom.plots.witness import witness
 
+    path = None if out is None else _figure(out)
     also = [name.strip() for name in divergences.split(",") if name.strip()]
     x, y = _sample(a), _sample(b)
     found = compared(x, y, kernel=kernel, permutations=permutations, divergences=also, seed=seed, names=(a, b))
-    if out is not None:
-        save(witness(found), out)
+    if path is not None:
+        save(witness(found), path)
     if json:
         return print_json(found.to_json())
     print(found.verdict)
     for name, value in found.divergences.items():
         print(f"{name}: {value}")
+
+
+def _figure(path: Path) -> Path:
+    """Where a figure goes."""
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise Problem(f"--out {path}: a figure is a .png, .svg or .pdf file")
+    return path
 
 
 def _sample(path: str) -> Any:

@@ -98,7 +98,7 @@ class AutoregressivePrior(nn.Module):
         super().__init__()
         if latent % channels or latent < 2 * channels:
             raise Problem(
-                f"--latent {latent} makes no chains of two steps or more in --channels {channels}: "
+                f"--latent {latent} makes no chains of two steps or more in {channels} channels: "
                 "let the one be a multiple of the other"
             )
         self.length = latent // channels

@@ -37,6 +37,7 @@ from elboroom.methods.axes import (
     PRIORS,
     WITH_VARIANCES,
 )
+from elboroom.methods.handed import tried
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
 
@@ -174,7 +175,11 @@ class Parts:
 
     def reader(self, outputs: int) -> nn.Module:
         """The encoder, `net(x, u) -> (B, outputs)`: the user's own, or a new one."""
-        return self.features(outputs) if self.encoder is None else self.encoder
+        if self.encoder is None:
+            return self.features(outputs)
+        if self.about.kind == "tokens":
+            return self.encoder
+        return tried(self.encoder, "encoder", torch.zeros(2, *self.about.shape), self.given, (outputs,))
 
     def features(self, outputs: int) -> nn.Module:
         """A new net `net(x, u) -> (B, outputs)`."""
@@ -244,9 +249,11 @@ class Parts:
         }
         make = makes[kind]
         channels = make.channels * (self.about.shape[0] if event == 3 else 1)
-        net = self.decoder or nets.decoder(
-            self.net, self.about.shape, self.latent, channels, self.given, self.choices.init
-        )
+        if self.decoder is not None:
+            shape = (channels, *self.about.shape[1:]) if event == 3 else (channels, *self.about.shape)[channels == 1 :]
+            net = tried(self.decoder, "decoder", torch.zeros(2, self.latent), self.given, shape)
+        else:
+            net = nets.decoder(self.net, self.about.shape, self.latent, channels, self.given, self.choices.init)
         if make is GaussianLikelihood:
             return GaussianLikelihood(net, event, self.choices.sigma, learned=kind == "gaussian-learned")
         return make(net, event)

@@ -119,7 +119,8 @@ def _card(name: str, number: Number) -> str:
     value = rounded(number.value, number.errors.get("sampling"))
     notes = [number.unit, *(f"± {e:.2g} {n.replace('_', ' ')}" for n, e in number.errors.items())]
     notes += [f"ceiling {number.parts['ceiling']:.2f}"] if "ceiling" in number.parts else []
-    notes += [f"n = {number.settings['n']:,}"] if "n" in number.settings else []
+    of = f" of {number.settings['split']}" if "split" in number.settings else ""
+    notes += [f"n = {number.settings['n']:,}{of}"] if "n" in number.settings else []
     small = "".join(f"<span>{escape(note)}</span>" for note in notes)
     return f'<div class="number"><h3>{escape(title(name, number))}</h3><p>{value}</p>{small}</div>'
 

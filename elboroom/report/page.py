@@ -105,6 +105,8 @@ def _facts(run: Run) -> str:
         f"{about.levels:,} kinds of token" if about.kind == "tokens" else _shape(about),
         f"{about.n:,} training examples",
         *([f"given {', '.join(run.given)}"] if run.given else []),
+        *([f"q(z|x) {spec.model.posterior}"] if spec.model.posterior != "auto" else []),
+        *([f"p(z) {spec.model.prior}"] if spec.model.prior != "auto" else []),
     ]
     return "".join(f"<li>{escape(fact)}</li>" for fact in facts)
 

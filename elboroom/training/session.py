@@ -20,6 +20,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from elboroom.core import ranks
 from elboroom.core.method import Watch, adam
+from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
 from elboroom.core.sequel import Trainable
 from elboroom.data import registry
@@ -29,6 +30,7 @@ from elboroom.methods.parts import Choices, Parts
 from elboroom.nets.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints, write_json
+from elboroom.training.fit import Fit
 from elboroom.training.loop import Autocast, Loop
 from elboroom.training.recorder import Diverged, Recorder, cut_log
 from elboroom.training.spec import Spec, split
@@ -92,6 +94,10 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
     least = max(getattr(module, "least_batch", 1) for module in method.modules())
     if spec.fit.batch_size < least:
         raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")
+    terms = (term for part in method.modules() if isinstance(part, Objective) for term in part.terms)
+    coupled = next((term.name for term in terms if term.couples), None)
+    if spec.fit.batch_size < 2 and coupled is not None:
+        raise Problem(f"--batch-size 1: {coupled} is of the examples of a batch together; use 2 or more")
     return method
 
 
@@ -108,10 +114,17 @@ def data_of(spec: Spec, own: Own) -> DataSet:
     return data
 
 
+def device_of(fit: Fit) -> str:
+    """Where a run trains; a device that is not there is refused."""
+    has_cuda = torch.cuda.is_available()
+    if fit.device == "cuda" and not has_cuda:
+        raise Problem("--device cuda: PyTorch sees no CUDA device here; use --device auto or cpu")
+    return fit.device if fit.device != "auto" else "cuda" if has_cuda else "cpu"
+
+
 def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
     """Trains in this process, or through Fabric in one process a device."""
-    fit = spec.fit
-    kind = fit.device if fit.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    fit, kind = spec.fit, device_of(spec.fit)
     if fit.devices == 1 and fit.precision == "32-true":
         return _train(torch.device(kind), nullcontext, spec, folder, own, bar)
     from lightning_fabric import Fabric  # takes two seconds to import

@@ -35,6 +35,13 @@ def versions() -> dict[str, str]:
     }
 
 
+def _flag(name: str, value: Any) -> str:
+    """An option as it is typed."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name} {shlex.quote(str(value))}"
+
+
 class Spec(BaseModel):
     """Method, options, data with hash and split, seed, threads and versions."""
 
@@ -76,8 +83,7 @@ class Spec(BaseModel):
         flags["steps"] = self.fit.steps
         flags["from"] = self.warm
         told = {k: v for k, v in flags.items() if v not in (None, "") and k != "epochs"}
-        shown = [f"--{k.replace('_', '-')} {shlex.quote(str(v))}" for k, v in told.items()]
-        return " ".join(["elbo train", self.method, *shown])
+        return " ".join(["elbo train", self.method, *(_flag(k.replace("_", "-"), v) for k, v in told.items())])
 
     def _default(self, name: str) -> Any:
         return next(o.default_for(self.about.kind) for o in self.card.options if o.name == name)

@@ -9,6 +9,7 @@ import torch
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
+from elboroom.families.mixture import MixturePrior
 from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.latent import robustness
 
@@ -49,6 +50,12 @@ def test_drift_is_in_standard_deviations_of_the_prior(model: LatentModel) -> Non
     x[0, 0, 0, :2] = 1
     found = robustness.respond(model, Batch(x), clean)
     assert found.drift == pytest.approx(np.sqrt(2))
+
+
+def test_a_prior_of_unknown_deviations_counts_as_one_of_ones(model: LatentModel) -> None:
+    mixed = LatentModel(model.posterior, MixturePrior(4, 3), model.likelihood)
+    clean = Batch(torch.zeros(1, 1, 4, 4))
+    assert robustness.respond(mixed, Batch(1 - clean.x), clean).drift == pytest.approx(2.0)
 
 
 def test_overlap_is_intersection_over_union_with_the_clean_image(model: LatentModel) -> None:
