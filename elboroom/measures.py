@@ -17,11 +17,12 @@ from elboroom.evaluate.downstream import Predictor
 from elboroom.evaluate.downstream import downstream as predicted
 from elboroom.evaluate.text import measure
 from elboroom.evaluate.text import probe as probed
-from elboroom.families.gaussian import NoPrior
+from elboroom.families.gaussian import NoPrior, StandardNormal
 from elboroom.run import Run
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import write_json
 
+AGAINST_NORMAL = "dimension-wise-kl"
 CEILINGS = {"dsprites": {"orientation": 0.975}}  # its first and its last orientation are the same image
 
 
@@ -34,6 +35,11 @@ def disentanglement(
     smaller: whether a protocol may take fewer rows than it asks for, of data that has no more.
     """
     found = evaluate(code_table(run, allow_smaller=smaller), names, mode, seed, representation, interval)
+    if AGAINST_NORMAL in found and type(run.model.prior) is not StandardNormal:
+        why = f"{AGAINST_NORMAL} is against N(0, I), which is not the prior of this run"
+        if names != "all":
+            raise Problem(why)
+        found[AGAINST_NORMAL] = replace(found[AGAINST_NORMAL], value=None, parts={}, interval=None, reason=why)
     content = run.measured | {name: score.to_json() for name, score in found.items()}
     write_json(run.folder / "metrics.json", content)
     return content

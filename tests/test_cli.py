@@ -179,6 +179,9 @@ def test_metrics_of_a_run_without_a_grid(elbo: Elbo, tmp_path: Path) -> None:
     assert json.loads((out / "metrics.json").read_text())["downstream-10"]["mode"] == "boosting"
     assert elbo("plot", "labels", out, "--out", tmp_path / "kept.png")[0] == 0
     refused(elbo("eval", out, "--metrics", "gaussian-tcc"), "did you mean 'gaussian-tc'?")
+    refused(elbo("eval", out, "--mode", "nonsense"), "--metrics likelihood has no use for --mode")
+    refused(elbo("eval", out, "--metrics", "gaussian-tc", "--split", "train"), "has no use for --split")
+    refused(elbo("eval", out, "--metrics", "probe", "--iw-most", 5), "has no use for --iw-most")
     refused(elbo("eval", out, "--metrics", "udr"), "at least two")
 
 

@@ -39,6 +39,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="one method")] = Non
 
 
 def evaluate(
+    ctx: typer.Context,
     folders: Folders,
     metrics: Annotated[
         str,
@@ -80,6 +81,7 @@ def evaluate(
         return print_json(found) if json else _table({"run": {"method": "udr", "step": 0}} | found)
     if proposal not in NAMES:
         raise unknown("proposal", proposal, NAMES)
+    _refuse_idle(ctx, set(names))
     everything = {}
     for folder in folders:
         run = load(folder)
@@ -102,6 +104,34 @@ def evaluate(
             _table(content, f"{folder}: ")
     if json:
         print_json(everything if len(folders) > 1 else everything[str(folders[0])])
+
+
+# Which of --metrics an option is for; of codes are all that have no other place.
+_FOR = {
+    "mode": {"all", "codes", "downstream"},
+    "representation": {"all", "codes", "downstream"},
+    "interval": {"all", "codes"},
+    "smaller": {"all", "codes"},
+    "split": {"all", "likelihood", "text", "probe"},
+    "samples": {"all", "likelihood"},
+    "most": {"all", "likelihood", "text"},
+    "iw_most": {"all", "likelihood"},
+    "proposal": {"all", "likelihood"},
+}
+
+
+def _refuse_idle(ctx: typer.Context, names: set[str]) -> None:
+    """Refuses, in a sentence, an option that none of the metrics asked for would read."""
+    kinds = {name if name in ("all", "likelihood", "downstream", "text", "probe") else "codes" for name in names}
+    for option, readers in _FOR.items():
+        if _was_said(ctx, option) and not kinds & readers:
+            flag = option.replace("_", "-")
+            raise Problem(f"--metrics {','.join(sorted(names))} has no use for --{flag}: leave it out")
+
+
+def _was_said(ctx: typer.Context, option: str) -> bool:
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _table(found: dict[str, Any], title: str = "") -> None:

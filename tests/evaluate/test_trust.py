@@ -121,6 +121,19 @@ def test_a_mode_that_no_metric_has_is_refused(vectors: DataSet, tmp_path: Path) 
     assert measured(run)["elbo"]["value"] is not None, "a report measures what is missing"
 
 
+def test_a_kl_against_another_prior_than_the_run_has_is_refused(vectors: DataSet, tmp_path: Path) -> None:
+    run = elboroom.train("vae", vectors, tmp_path / "run", **{**SMALL, "prior": "mog"})
+    with pytest.raises(Problem, match="which is not the prior of this run"):
+        measures.disentanglement(run, ["dimension-wise-kl"], smaller=True)
+    found = measures.disentanglement(run, "all", smaller=True)
+    assert found["dimension-wise-kl"]["value"] is None
+    assert found["total-correlation"]["value"] is not None
+    plain = elboroom.train("vae", vectors, tmp_path / "plain", **SMALL)
+    assert (
+        measures.disentanglement(plain, ["dimension-wise-kl"], smaller=True)["dimension-wise-kl"]["value"] is not None
+    )
+
+
 def test_a_label_of_one_value_costs_no_metric_of_codes(tmp_path: Path) -> None:
     data = arrays.dataset(BYTES.astype(np.uint8), labels=np.zeros(60, np.int64))
     run = elboroom.train("vae", data, tmp_path / "run", **SMALL)

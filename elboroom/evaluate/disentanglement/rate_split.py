@@ -207,7 +207,7 @@ def measure_total_correlation(
 def measure_dimension_wise_kl(
     source: Source, seed: int, mode: Mode, samples: int = 2000, components: int = 10_000
 ) -> Score:
-    """sum_j KL(q(z_j) || p(z_j)) of the aggregate posterior, in nats."""
+    """sum_j KL(q(z_j) || p(z_j)) of the aggregate posterior, in nats, p being N(0, I)."""
     return _part("dimension-wise-kl", "dwkl", source, seed, mode, samples, components)
 
 
