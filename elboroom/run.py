@@ -198,6 +198,8 @@ class Run:
         """
         batch = self.examples(1) if x is None else self._batch(x, u)
         z = self.space.flat(torch.from_numpy(self.encode(batch)[0]))
+        if dims is not None and not all(0 <= j < self.latent for j in dims):
+            raise Problem(f"the dimensions of this model are 0 to {self.latent - 1}, not {dims}")
         grid = self.space.back(paths.traversal(z, self.order if dims is None else dims, points, reach))
         given = None if batch.u is None else batch.u[:1].expand(grid[..., 0].numel(), -1)
         return self.medium().grid(self.decode(grid.flatten(0, 1).numpy(), given), *grid.shape[:2])

@@ -74,6 +74,15 @@ def test_wrong_arrays_are_refused(images: np.ndarray, tmp_path: Path) -> None:
         run.encode(np.full((3, 16, 16), np.nan))
     with pytest.raises(elboroom.Problem, match=r"\(n, 3\)"):
         run.decode(np.zeros((3, 4)))
+    for nonsense, sentence in (
+        (lambda: run.elbo(samples=0), "one sample or more"),
+        (lambda: run.log_likelihood(samples=0), "one sample or more"),
+        (lambda: run.traverse(images[:1], dims=[99]), "dimensions of this model are 0 to 2"),
+        (lambda: run.interpolate(images[:1], images[:2]), "1 examples and 2 make no pairs"),
+        (lambda: run.analogy(images[:2], images[:1], images[:2]), "not of 2, 1, 2"),
+    ):
+        with pytest.raises(elboroom.Problem, match=sentence):
+            nonsense()
     with pytest.raises(elboroom.Problem, match="did you mean 'batch-size'"):
         elboroom.train("vae", images, tmp_path / "other", batchsize=3)
 

@@ -136,10 +136,10 @@ def _was_said(ctx: typer.Context, option: str) -> bool:
 
 def _table(found: dict[str, Any], title: str = "") -> None:
     rows: list[list[object]] = []
-    numbers = {name: number for name, number in found.items() if name != "run"}
+    numbers = {name: number for name, number in found.items() if name not in ("run", "rate_per_dim")}  # the rate again
     settings: dict[str, Any] = next((n["settings"] for n in numbers.values() if "data" in n.get("settings", {})), {})
     for name, number in numbers.items():
-        value = f"{number['value']:.4f}".rstrip("0").rstrip(".") if number["value"] is not None else "—"
+        value = "—" if number["value"] is None else f"{round(number['value'], 4) + 0.0:.4f}".rstrip("0").rstrip(".")
         errors = ", ".join(f"± {e:.2g} {kind.replace('_', ' ')}" for kind, e in number.get("errors", {}).items())
         if number.get("interval"):
             errors = f"{number['interval']['low']:.3f} to {number['interval']['high']:.3f}"
