@@ -15,8 +15,8 @@ from torch import Tensor
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import CHUNK, About, Bytes, DataSet, Reals, Store
 
-EXAMPLES = ("x", "images", "imgs", "data")
-LABELS = ("y", "labels", "label")
+EXAMPLES = ("x", "X", "images", "imgs", "data")
+LABELS = ("y", "Y", "labels", "label")
 HOLDOUT = 0.1
 
 
@@ -133,7 +133,8 @@ def _labels(labels: NDArray[Any] | None, n: int, name: str) -> tuple[dict[str, l
     if labels.dtype.kind == "f" and not np.all(labels == np.rint(labels)):
         raise Problem(f"the labels of '{name}' are not whole numbers")
     values, column = np.unique(labels.ravel(), return_inverse=True)
-    return {"label": [f"{value:g}" for value in values.tolist()]}, column.reshape(n, 1)
+    names = [value if isinstance(value, str) else f"{value:g}" for value in values.tolist()]
+    return {"label": names}, column.reshape(n, 1)
 
 
 def _starts(array: NDArray[Any]) -> range:

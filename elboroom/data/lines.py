@@ -126,7 +126,7 @@ def _has_labels(parts: Parts, label_column: str) -> bool:
         if label_column:
             raise Problem(f"no line of {first} is label TAB text, so it has no '{label_column}'")
         return False
-    mend = f"write every line as label TAB text, or say label column '{NONE}' to read a TAB as a space"
+    mend = f"write every line as label TAB text, or use --label-column {NONE} to read a TAB as a space"
     if other is not None:
         many = f"{other[2]} TABs" if other[2] else f"no TAB, unlike line {one[0]} of {one[1]}"
         raise Problem(f"line {other[0]} of {other[1]} has {many}: {mend}")
@@ -191,7 +191,10 @@ def _likely(path: Path, names: Sequence[str]) -> str:
     """The column that holds the text where none is said."""
     likely = [name for name in names if name.lower() in TEXT_COLUMNS] or (list(names) if len(names) == 1 else [])
     if len(likely) != 1:
-        raise Problem(f"which column of {path} is the text? Name the text column; there are: {', '.join(names)}")
+        raise Problem(
+            f"which column of {path} is the text? Say --text-column; there are: {', '.join(names)} "
+            "(tables of numbers are read from .npy and .npz files)"
+        )
     return likely[0]
 
 

@@ -82,6 +82,10 @@ def test_npz_keys(tmp_path: Path) -> None:
     assert data.about.labels == {"label": 3}
     assert data.labels[:, 0].tolist() == [1, 1, 2, 2, 2, 0]
     assert registry.load(f"{file}:images").about.labels == {}
+    np.savez(file, X=GREY, Y=np.array(["cat", "cat", "dog", "dog", "dog", "bee"]))
+    named = registry.load(str(file))
+    assert named.classes == {"label": ("bee", "cat", "dog")}
+    assert named.labels[:, 0].tolist() == [1, 1, 2, 2, 2, 0]
     np.savez(file, one=GREY, two=COLOUR, three=GREY)
     with pytest.raises(Problem, match="holds one, three, two; name one"):
         registry.load(file)
