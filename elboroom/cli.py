@@ -6,7 +6,8 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 
@@ -17,12 +18,28 @@ from elboroom.commands.study import study_app
 from elboroom.core.problem import Problem, nearest
 
 app = typer.Typer(
-    help="One workbench for latent-variable models: train, measure, look into the latent space.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        print(f"elboroom {version('elboroom')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _elbo(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """One workbench for latent-variable models: train, measure, look into the latent space."""
+
+
 app.add_typer(training.train_app, name="train")
 app.add_typer(data_app, name="data")
 app.add_typer(study_app, name="study")
@@ -50,8 +67,16 @@ def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 
 def main() -> None:
-    """Runs the command; a user's mistake ends in one sentence and exit code 2."""
+    """Runs the command; a user's mistake ends in one sentence and exit code 2, a reader that has left in silence."""
     warnings.showwarning = _warn
+    try:
+        _run()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _run() -> None:
     try:
         app(standalone_mode=False)
     except Problem as problem:
@@ -61,8 +86,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _leave("stopped", 130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        raise
     except OSError as error:
         _leave(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
     except Exception as error:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,11 @@ def test_compare_says_whether_two_samples_differ(elbo: Elbo, tmp_path: Path) -> 
     assert Image.open(tmp_path / "w.png").size[0] > 100
     assert json.loads(elbo("compare", tmp_path / "a.npy", tmp_path / "b.npy", *words)[1])["p"] > 0.05
     refused(elbo("compare", tmp_path / "a.npy", tmp_path / "d.npy"), "2")
+
+
+def test_the_version_is_told(elbo: Elbo) -> None:
+    code, said, _ = elbo("--version")
+    assert (code, said.split()) == (0, ["elboroom", metadata.version("elboroom")])
 
 
 def test_help_has_formula_and_citation() -> None:

@@ -191,7 +191,7 @@ def gather(
 def handed(sentences: Sequence[str], labels: Sequence[object] | None = None, reading: Reading | None = None) -> DataSet:
     """Sentences that were handed in, with a label each or none; a tenth is held out by default."""
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise Problem("text is handed in as a list of strings, one a sentence")
+        raise Problem("a list is taken for text, one string a sentence; hand numbers in as an array")
     if labels is not None and len(labels) != len(sentences):
         raise Problem(f"there are {len(sentences)} sentences and {len(labels)} labels")
     values = [()] * len(sentences) if labels is None else [(str(label),) for label in labels]
