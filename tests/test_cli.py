@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from elboroom import cli
@@ -200,6 +201,13 @@ def test_compare_says_whether_two_samples_differ(elbo: Elbo, tmp_path: Path) -> 
     refused(elbo("compare", tmp_path / "a.npy", tmp_path / "d.npy"), "2")
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there_is_refused(elbo: Elbo, images: Path, tmp_path: Path) -> None:
+    words = ["--data", images, "--device", "cuda", "--out", tmp_path / "run"]
+    refused(elbo("train", "vae", *words), "PyTorch sees no CUDA device")
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_version_is_told(elbo: Elbo) -> None:
     code, said, _ = elbo("--version")
     assert (code, said.split()) == (0, ["elboroom", metadata.version("elboroom")])
@@ -259,7 +267,6 @@ MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     "beta no number": (lambda t, x: ["train", "beta-vae", "--data", x, "--beta", "much"], "--beta"),
     "zero steps": (lambda t, x: ["train", "vae", "--data", x, "--steps", 0], "--steps 0"),
     "large batch": (lambda t, x: ["train", "vae", "--data", x, "--batch-size", 1000], "more than the 180 training"),
-    "no such device": (lambda t, x: ["train", "vae", "--data", x, "--device", "cuda"], "PyTorch sees no CUDA device"),
     "one example a batch": (lambda t, x: ["train", "factor-vae", "--data", x, "--batch-size", 1], "use 2 or more"),
     "no kind of picture": (lambda t, x: ["compare", x, x, "--out", t / "w.txt"], "a .png, .svg or .pdf file"),
     "wrong shape": (lambda t, x: ["train", "vae", "--data", array(t / "a.npy", 9, 3, 3, 3, 3)], "(9, 3, 3, 3, 3)"),
