@@ -77,7 +77,6 @@ def test_each_name_makes_what_it_says(pixels: DataSet) -> None:
         ("wae-s", {"posterior": "power-spherical"}, "use --posterior gaussian"),
         ("vmf-vae", {"latent": 1}, "use --latent 2 or more"),
         ("flow-prior", {"latent": 1}, "use --latent 2 or more"),
-        ("vae", {"prior": "mog", "given": "label"}, "--prior mog does not depend on labels"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

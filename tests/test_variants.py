@@ -21,6 +21,7 @@ from contract import (
     updates,
 )
 
+from elboroom.core.draw import Batch
 from elboroom.core.method import Method, adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, DataSet
@@ -278,31 +279,19 @@ def test_every_divergence_starts_finite_on_data_that_is_not_standardised(vectors
     assert all(math.isfinite(float(value)) for step in range(3) for value in loop.step(step).values())
 
 
-NO_U = {
-    "aae",
-    "ae",
-    "beta-tcvae",
-    "bn-vae",
-    "bn-vae-tau",
-    "delta-vae",
-    "delta-vae-ar1",
-    "laae",
-    "mmd-vae",
-    "wae-d",
-    "wae-gan",
-    "wae-mmd",
-    "wae-s",
-}  # their p(z) sees no u
-NO_U |= {"implicit-vae", "implicit-vae-mi", "p-vae", "apo-vae", "apo-vae-vamp"}  # nor does it here, or is on the ball
-NO_U |= {"vmf-vae"}  # or on the sphere
-
-
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in NO_U])
-@pytest.mark.parametrize("prior", ["anisotropic", "student", "clustered", "sparse"])
-def test_a_structured_prior_given_labels_is_refused(vectors: DataSet, name: str, prior: str) -> None:
-    spec = specify(name, vectors, "array", None, {**FIT, "prior": prior, "given": "label"})
-    with pytest.raises(Problem, match=f"--prior {prior} does not depend on labels"):
-        session.build(spec, Own(vectors), vectors)
+@pytest.mark.parametrize("name", ["vae", "iwae", "factor-vae", "beta-vae", "info-vae", "dip-vae-ii"])
+@pytest.mark.parametrize("prior", ["anisotropic", "student", "clustered", "sparse", "mog", "vamp", "flow", "ar1"])
+def test_a_prior_that_cannot_depend_on_labels_is_one_for_all(
+    vectors: DataSet, tmp_path: Path, name: str, prior: str
+) -> None:
+    """Encoder and decoder see them all the same."""
+    run = train(name, vectors, tmp_path / "run", **{**FIT, "prior": prior, "given": "label", "steps": 2})
+    assert not run.split().has_many_priors
+    assert not run.model.prior(Batch(torch.zeros(5, 6), torch.eye(3)[[0, 1, 2, 0, 1]])).batch_shape
+    u = np.eye(3, dtype=np.float32)
+    codes = run.encode(np.zeros((3, 6), np.float32), u)
+    assert len(np.unique(codes.round(6), axis=0)) == 3
+    assert run.sample(3, u=u).shape == (3, 6)
 
 
 def test_the_anisotropic_prior_has_the_spectrum_of_the_data(vectors: DataSet, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Choices(BaseModel):
     posterior: str = Field("auto", description=f"q(z|x): auto, the method's own, or {', '.join(POSTERIORS)}")
     prior: str = Field(
         "auto",
-        description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}; with --given, normal depends on u",
+        description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}",
     )
     flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf and nsf")
     flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
@@ -89,7 +89,7 @@ class Choices(BaseModel):
     inject: str = Field(
         "auto", description=f"how z enters the decoder of text: auto, {', '.join(sentences.INJECTIONS)}"
     )
-    given: str = Field("", description="labels that encoder, prior and decoder see, e.g. label or shape,scale")
+    given: str = Field("", description="labels that encoder, decoder and --prior normal see, e.g. label or shape,scale")
     init: Literal["kaiming", "glorot", "torch"] = Field("kaiming", description="initialisation of the nets")
 
     @field_validator("posterior", "prior")
@@ -200,11 +200,8 @@ class Parts:
             raise Problem(f"--prior {kind} is learned, which this method has no use for: use --prior normal")
         if posterior is None and kind in NATURAL.values():
             raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")
-        if self.given and u == "seen":
-            if kind in CONDITIONAL:
-                return CONDITIONAL[kind](self)
-            if kind != default:
-                raise Problem(f"--prior {kind} does not depend on labels: leave --given out, or use --prior normal")
+        if self.given and u == "seen" and kind in CONDITIONAL:
+            return CONDITIONAL[kind](self)
         if kind in OF_POSTERIOR and posterior is not None:
             return OF_POSTERIOR[kind](self, posterior)
         return PRIORS[kind](self)
