@@ -90,8 +90,23 @@ def test_from_training_to_report(elbo: Elbo, images: Path, tmp_path: Path) -> No
         for suffix in ("png", "gif"):
             assert elbo(verb, out, "--out", tmp_path / f"{verb}.{suffix}")[0] == 0, verb
             assert Image.open(tmp_path / f"{verb}.{suffix}").size[0] > 16
+        assert elbo(verb, out, "--out", tmp_path / f"{verb}.npy")[0] == 0, verb
+        assert np.load(tmp_path / f"{verb}.npy").shape[-3:] == (1, 16, 16)
+    refused(elbo("sample", out, "--out", tmp_path / "a.txt"), "a .png or .gif file")
     assert elbo("report", out)[0] == 0
     assert "<html" in (out / "report.html").read_text()
+
+
+def test_verbs_of_vectors_write_arrays(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--data", reals(tmp_path / "x.npy"), "--out", "run", "--steps", 1, "--batch-size", 16, "--latent", 2]
+    assert elbo("train", "vae", *words)[0] == 0
+    columns = np.load(tmp_path / "x.npy").shape[1]
+    shapes = {"samples": (25,), "reconstructions": (2, 3), "traversal": (2, 10), "interpolation": (5, 10)}
+    for verb, name in zip(("sample", "reconstruct", "traverse", "interpolate"), shapes, strict=True):
+        assert elbo(verb, "run", *(["--n", 3] if verb == "reconstruct" else []))[0] == 0
+        assert np.load(f"{name}.npy").shape == (*shapes[name], columns)
+    refused(elbo("sample", "run", "--out", "a.png"), "use a .npy file")
 
 
 def test_warm_start_copies_the_weights(elbo: Elbo, trained: Path, images: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from elboroom.run import Run
 
 Picture = Annotated[
-    Path | None, typer.Option("--out", help="a .png or .gif file; for text a .txt file", show_default="by command")
+    Path | None,
+    typer.Option("--out", help="a .png or .gif file, .npy for the values; for text .txt", show_default="by command"),
 ]
 Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="sentences of yours, for text")]
 Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
@@ -67,7 +68,7 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
     made = run.sample(n, seed, _given(run, labels, n), how)
     if run.tokeniser is not None:
         return _sentences([[sentence] for sentence in made], out, json)
-    _picture(_rows(made, round(len(made) ** 0.5)), out or Path("samples.png"), json)
+    _arrays(made, out, "samples", json, _rows(made, round(len(made) ** 0.5)))
 
 
 def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
@@ -90,7 +91,7 @@ def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
     _only_text(sentences)
     batch = run.examples(n, split, seed)
     grid = np.stack([batch.x.numpy(), run.reconstruct(batch, _given(run, labels, len(batch.x)), how)])
-    _picture(grid, out or Path("reconstructions.png"), json)
+    _arrays(grid, out, "reconstructions", json)
 
 
 def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
@@ -103,11 +104,13 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
     run = load(folder)
     u = _given(run, labels, 1)
     if run.tokeniser is not None:
+        if sentences and len(sentences) != 1:
+            raise Problem(f"a traversal is around 1 sentence, and {len(sentences)} were given")
         given, _ = _asked(run, sentences, 1, None, seed)
         return _sentences(run.traverse(given, points=points, reach=reach, u=u), out, json)
     _only_text(sentences)
     grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach, u=u)
-    _picture(grid, out or Path("traversal.png"), json)
+    _arrays(grid, out, "traversal", json)
 
 
 def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
@@ -131,7 +134,7 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
     _only_text(sentences)
     left, right = run.examples(n, seed=seed), run.examples(n, seed=seed + 1)
     grid = run.interpolate(left, right, points, spherical, how, _given(run, labels, len(left.x)))
-    _picture(grid, out or Path("interpolation.png"), json)
+    _arrays(grid, out, "interpolation", json)
 
 
 def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
@@ -210,16 +213,28 @@ def _rows(images: Any, columns: int) -> Any:
     return grid.reshape(rows, columns, *images.shape[1:])
 
 
-def _picture(grid: Any, out: Path, json: bool) -> None:
-    """(rows, columns, C, H, W) as a .png, or column by column as a .gif."""
+def _arrays(values: Any, out: Path | None, name: str, json: bool, grid: Any = None) -> None:
+    """Values as .npy; images (rows, columns, C, H, W) as a .png, which is their default, or column by column as a .gif."""
+    import numpy as np
+
     from elboroom.plots import save_gif, save_grid
 
-    if grid.ndim != 5:
-        raise Problem("pictures are for images; this model is of vectors")
-    if out.suffix not in (".png", ".gif"):
-        raise Problem(f"--out {out}: a picture is a .png or .gif file")
-    save_gif(grid, out) if out.suffix == ".gif" else save_grid(grid, out)
-    print_json({"out": str(out), "shape": list(grid.shape)}) if json else say(f"{out}")
+    grid = values if grid is None else grid
+    images = grid.ndim == 5
+    out = out or Path(f"{name}.{'png' if images else 'npy'}")
+    if out.suffix == ".npy":
+        with out.open("wb") as file:
+            np.save(file, values)
+    elif not images:
+        raise Problem(f"--out {out}: pictures are for images, and this model is of vectors; use a .npy file")
+    elif out.suffix == ".png":
+        save_grid(grid, out)
+    elif out.suffix == ".gif":
+        save_gif(grid, out)
+    else:
+        raise Problem(f"--out {out}: a picture is a .png or .gif file, values are a .npy file")
+    shape = list((values if out.suffix == ".npy" else grid).shape)
+    print_json({"out": str(out), "shape": shape}) if json else say(f"{out}")
 
 
 def report(folder: Folder, out: Annotated[Path | None, typer.Option("--out", show_default="DIR/report.html")] = None,
