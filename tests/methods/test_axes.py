@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from elboroom.core.method import adam
+from elboroom.core.ball import beside_others
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
@@ -87,7 +88,7 @@ def test_pseudo_inputs_lie_where_the_posterior_does(posterior: str, vectors: Dat
     size = z.norm(dim=-1)
     assert torch.allclose(size, torch.ones_like(size), atol=1e-5) if posterior == "vmf" else (size < 1).all()
     law = model.posterior.law(p.pseudo.read(model.posterior.net, torch.arange(4)))
-    each = law.log_prob(z.unsqueeze(1).expand(-1, 4, -1))
+    each = law.log_prob(beside_others(z))
     torch.testing.assert_close(p.log_prob(z), each.logsumexp(1) - math.log(4), rtol=1e-5, atol=1e-5)
 
 
