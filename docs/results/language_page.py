@@ -50,7 +50,7 @@ PTB: dict[
     "flow-prior-free-bits": ("flow prior + free bits", (93.58, 99.48, 99.20, 7.21, 2.83, 31)),
 }
 WHY_PTB = {
-    "vae-cyclical": "Its KL comes up to 0.8 nats where the weight of the last of the four cycles is low, and is gone again when "
+    "vae-cyclical": "Its KL comes up to 0.8 nats where the weight of the last of four cycles is low, and is gone again when "
     "that weight is one: three epochs a cycle are too few for z to be of use.",
     "ae-pretrained-free-bits": "Its first stage has 3.6 of the 12 epochs and ends with an nll of about 115 in training, "
     "hardly below a language model at that time, so there is little for the new decoder to read off z, and it has only the "

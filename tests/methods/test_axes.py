@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from elboroom.core.method import adam
 from elboroom.core.ball import beside_others
+from elboroom.core.method import adam
 from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
