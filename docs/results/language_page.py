@@ -186,7 +186,8 @@ def _seen(records: Records, prefix: str) -> str:
         lines.append(f"- A rate that carries no information (MI below 0.1): {', '.join(idle)}.")
     if falls:
         lines.append(
-            f"- Still learning, of the runs whose log has it: nats by which the loss on the validation split fell in the last epoch: {', '.join(falls)}."
+            "- Still learning, of the runs whose log has it: nats by which the loss on the validation split fell in the "
+            f"last epoch: {', '.join(falls)}."
         )
     return "\n".join(lines)
 
