@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.ball import carrying
+from elboroom.core.ball import along
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.core.sequel import Trainable
@@ -145,12 +145,10 @@ class Run:
         if z.dim() != 2 or z.shape[1] != self.latent:
             raise Problem(f"codes have shape (n, {self.latent}), not {tuple(z.shape)}")
         medium, like = self.medium(decoding), next(self.model.parameters())
-        gap: Tensor | None = getattr(z, "gap", None)
-        codes = (z if gap is not None else z.to(like.dtype)).to(like.device)
+        codes = along(z, lambda t: t.to(like.device)) if hasattr(z, "gap") else z.to(like)
 
         def made(b: Batch) -> Any:
-            here = None if gap is None else gap.to(like.device)[b.index].unsqueeze(0)
-            return medium.made(self.model.likelihood(carrying(codes[b.index].unsqueeze(0), here), b))
+            return medium.made(self.model.likelihood(along(codes, lambda t: t[b.index].unsqueeze(0)), b))
 
         batch = replace(medium.blank(len(z)), u=self._u(u, len(z)), index=torch.arange(len(z)))
         return medium.join(self._in_parts(made, batch))
@@ -295,14 +293,18 @@ class Run:
         return content
 
     @property
+    def parameters(self) -> int:
+        """How many numbers the model has learned."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
     def measured(self) -> dict[str, Any]:
         """What metrics.json holds of this checkpoint, under the heading of the run."""
         own = {"method": self.spec.method, "step": self.step, "seed": self.spec.fit.seed}
         path = self.folder / "metrics.json"
         kept = json.loads(path.read_text()) if path.exists() else {}
         ours = own.items() <= kept.get("run", {}).items()
-        count = sum(parameter.numel() for parameter in self.model.parameters())
-        return (kept if ours else {}) | {"run": own | {"parameters": count}}
+        return (kept if ours else {}) | {"run": own | {"parameters": self.parameters}}
 
     def _read(self, data: DataSet, rows: NDArray[np.int64]) -> Batch:
         """Rows of any data set, its sentences in the words of this model."""

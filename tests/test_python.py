@@ -75,8 +75,8 @@ def test_wrong_arrays_are_refused(images: np.ndarray, tmp_path: Path) -> None:
     with pytest.raises(elboroom.Problem, match=r"\(n, 3\)"):
         run.decode(np.zeros((3, 4)))
     for nonsense, sentence in (
-        (lambda: run.elbo(samples=0), "one sample or more"),
-        (lambda: run.log_likelihood(samples=0), "one sample or more"),
+        (lambda: run.elbo(samples=0), "at least 1, not 0"),
+        (lambda: run.log_likelihood(samples=0), "at least 1, not 0"),
         (lambda: run.traverse(images[:1], dims=[99]), "dimensions of this model are 0 to 2"),
         (lambda: run.interpolate(images[:1], images[:2]), "1 examples and 2 make no pairs"),
         (lambda: run.analogy(images[:2], images[:1], images[:2]), "not of 2, 1, 2"),

@@ -10,6 +10,8 @@ import typer
 from elboroom.commands.shown import Folders, Json, Seed, SplitName, print_json, print_table, say
 from elboroom.core.problem import Problem, unknown
 
+BESIDE = ("likelihood", "downstream", "text", "probe")  # of --metrics, what is not of the code table
+
 
 def methods(name: Annotated[str | None, typer.Argument(help="one method")] = None, json: Json = False) -> None:
     """List the methods with formula, citation and options."""
@@ -89,8 +91,7 @@ def evaluate(
             content = run.evaluate(split, samples, most, iw_most or None, seed, cast(Any, proposal))
         else:
             content = run.measured
-        beside = {"likelihood", "downstream", "text", "probe"}
-        chosen: Any = "all" if "all" in names else [name for name in names if name not in beside]
+        chosen: Any = "all" if "all" in names else [name for name in names if name not in BESIDE]
         if chosen:
             content = measures.disentanglement(run, chosen, mode, representation, seed, interval, smaller)
         if "downstream" in names:
@@ -122,7 +123,7 @@ _FOR = {
 
 def _refuse_idle(ctx: typer.Context, names: set[str]) -> None:
     """Refuses, in a sentence, an option that none of the metrics asked for would read."""
-    kinds = {name if name in ("all", "likelihood", "downstream", "text", "probe") else "codes" for name in names}
+    kinds = {name if name in (*BESIDE, "all") else "codes" for name in names}
     for option, readers in _FOR.items():
         if _was_said(ctx, option) and not kinds & readers:
             flag = option.replace("_", "-")

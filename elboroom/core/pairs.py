@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
@@ -73,6 +74,15 @@ def require_variance(q: type[Distribution], what: str) -> None:
         raise Problem(
             f"{what} needs the variances of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian"
         )
+
+
+def variances(p: Distribution, like: Tensor) -> Tensor:
+    """The variance of each dimension of p; ones, shaped like codes, where it is not known."""
+    try:
+        known: Tensor = p.variance
+    except NotImplementedError:
+        return torch.ones_like(like)
+    return known
 
 
 def rate(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> Tensor:

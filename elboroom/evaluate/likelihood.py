@@ -13,7 +13,7 @@ from torch import Tensor
 from elboroom.core.ball import along, beside_others
 from elboroom.core.draw import Batch, Draw
 from elboroom.core.pairs import has_density
-from elboroom.core.problem import Problem
+from elboroom.divergences.samples import at_least
 from elboroom.evaluate.dual import dual_values
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.posthoc import posthoc
@@ -33,11 +33,6 @@ def _refused(split: Split, name: str, what: str = "") -> Number:
     return Number(None, "nats", name, reason=what + split.lacking)
 
 
-def _some(samples: int) -> None:
-    if samples < 1:
-        raise Problem(f"a bound takes one sample or more, not {samples}")
-
-
 def _mean(values: Tensor) -> tuple[float, float]:
     """Mean and standard error over examples."""
     error = values.std().item() / math.sqrt(len(values)) if len(values) > 1 else 0.0
@@ -47,7 +42,7 @@ def _mean(values: Tensor) -> tuple[float, float]:
 @torch.no_grad()
 def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     """ELBO, distortion and rate with their standard errors over the examples, and the rate of each dimension."""
-    _some(samples)
+    at_least(samples, 1, "the number of samples")
     nll, rate, per_dim, error, levels = [], [], [], [], None
     for batch in split.batches(max(1, min(256, CHUNK // samples))):
         draw = Draw(split.model, batch, samples)
@@ -85,7 +80,7 @@ def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian"
 
     A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
     """
-    _some(samples)
+    at_least(samples, 1, "the number of samples")
     name = f"iw-{samples}"
     if not split.has_density:
         return fitted(split, samples, proposal) if is_sampled(split) else _refused(split, name, NO_BOUND)

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution
 
 from elboroom.core.draw import Batch, Draw, LatentModel
-from elboroom.core.pairs import has_density
+from elboroom.core.pairs import has_density, variances
 from elboroom.core.problem import Problem
 
 FLIPS = (0.001, 0.01, 0.05)
@@ -56,7 +55,7 @@ def respond(
     drift = overlap = rank = None
     if clean is not None:
         moved = q.mean - model.posterior(clean).mean
-        drift = float((moved / _deviation(model.prior(clean), moved)).norm(dim=1).mean())
+        drift = float((moved / variances(model.prior(clean), moved).sqrt()).norm(dim=1).mean())
         a, b = made > 0.5, clean.x > 0.5
         union = (a | b).flatten(1).sum(1)
         overlap = float(((a & b).flatten(1).sum(1) / union.clamp_min(1)).mean())
@@ -64,15 +63,6 @@ def respond(
         own = elbo_per_example(model, disturbed)
         rank = float(np.mean([(elbos < value).mean() for value in own]))
     return Response(disturbed.x.numpy(), made.numpy(), drift, overlap, rank)
-
-
-def _deviation(p: Distribution, like: Tensor) -> Tensor:
-    """The standard deviations of the prior; one where they are not known."""
-    try:
-        stddev: Tensor = p.stddev
-        return stddev
-    except NotImplementedError:
-        return torch.ones((), dtype=like.dtype, device=like.device)
 
 
 @torch.inference_mode()

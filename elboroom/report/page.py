@@ -95,13 +95,12 @@ training seeds spread scores further.</p>
 
 def _facts(run: Run) -> str:
     spec, about = run.spec, run.spec.about
-    weights = sum(p.numel() for p in run.model.parameters())
     facts = [
         f"{run.step:,} steps",
         f"batch {spec.fit.batch_size}",
         f"seed {spec.fit.seed}",
         f"{run.latent} latent dimension{'s' * (run.latent != 1)}",
-        f"{weights:,} parameters",
+        f"{run.parameters:,} parameters",
         f"{about.levels:,} kinds of token" if about.kind == "tokens" else _shape(about),
         f"{about.n:,} training examples",
         *([f"given {', '.join(run.given)}"] if run.given else []),

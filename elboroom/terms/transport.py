@@ -11,7 +11,7 @@ from torch import Tensor
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_one_prior, require_variance
+from elboroom.core.pairs import require_one_prior, require_variance, variances
 from elboroom.core.problem import Problem
 from elboroom.divergences.kernels import imq_scales, mmd2_u, mmd2_v, rbf
 from elboroom.terms.adversarial import prior_draws
@@ -25,12 +25,9 @@ def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor, spread: float | Tensor, 
     return rbf(x, y, (spread / 2) ** 0.5) if kernel == "rbf" else imq_scales(x, y, constant * spread)
 
 
-def total_variance(draw: Draw) -> float | Tensor:
-    """The variance of the prior, summed over dimensions; that of N(0, I) where it is not known."""
-    try:
-        return draw.p.variance.detach().sum(-1).mean()  # type: ignore[no-any-return]
-    except NotImplementedError:
-        return float(draw.first.shape[-1])
+def total_variance(draw: Draw) -> Tensor:
+    """The variance of the prior, summed over dimensions; that of N(0, I) where it is not known, ()."""
+    return variances(draw.p, draw.first).detach().sum(-1).mean()
 
 
 def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
