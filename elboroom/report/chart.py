@@ -44,11 +44,10 @@ def panel(series: Series) -> str:
             parts.append(f'<text x="{x}" y="{HEIGHT - 5}" text-anchor="{at}">{thousands(float(tick))}</text>')
     points = " ".join("{},{}".format(*place(s, v)) for s, v in zip(series.steps, series.values, strict=True))
     frame = f'x="{LEFT}" y="{TOP}" width="{wide}" height="{tall}" viewBox="{LEFT} {TOP} {wide} {tall}"'
-    line = f'<polyline class="line" points="{points}"/>'
+    parts.append(f'<svg {frame}><polyline class="line" points="{points}"/></svg>')  # what leaves the frame is cut
     if len(series.steps) == 1:  # a line of one point is not seen
         x, y = place(series.steps[0], series.values[0])
-        line = f'<circle class="line" cx="{x}" cy="{y}" r="2"/>'
-    parts.append(f"<svg {frame}>{line}</svg>")  # what leaves the frame is cut
+        parts.append(f'<circle class="line" cx="{x}" cy="{y}" r="1"/>')
     parts.append(f'<text class="name" x="{LEFT}" y="14">{escape(series.title)}</text>')
     value = _minus(f"{series.values[-1]:.4g}")
     parts.append(f'<text class="value" x="{WIDTH - RIGHT}" y="14" text-anchor="end">{value}</text>')
