@@ -124,7 +124,7 @@ class Run:
 
     def encode(self, x: Any, u: ArrayLike | None = None) -> NDArray[np.float32]:
         """The means of q(z|x), (n, J); of all rows of a DataSet."""
-        self._require_z()
+        self.require_codes()
         if isinstance(x, DataSet):
             mine, other = ((a.kind, a.shape if a.kind != "tokens" else ()) for a in (self.spec.about, x.about))
             if mine != other:
@@ -155,7 +155,7 @@ class Run:
 
     def reconstruct(self, x: Any, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
         """Examples decoded from the means of q(z|x)."""
-        self._require_z()
+        self.require_codes()
         medium, batch = self.medium(decoding), self._batch(x, u)
         return medium.join(
             self._in_parts(lambda b: medium.made(self.model.likelihood(self.model.posterior(b).mean[None], b)), batch)
@@ -323,7 +323,8 @@ class Run:
         batch = self.medium().batch(x)
         return replace(batch, u=self._u(u, len(batch.x)))
 
-    def _require_z(self) -> None:
+    def require_codes(self) -> None:
+        """Refuses a model without z."""
         if not self.latent:
             raise Problem(f"{self.spec.method} has no z: it can be sampled, and nothing can be encoded")
 

@@ -283,6 +283,7 @@ MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     "zero steps": (lambda t, x: ["train", "vae", "--data", x, "--steps", 0], "--steps 0"),
     "large batch": (lambda t, x: ["train", "vae", "--data", x, "--batch-size", 1000], "more than the 180 training"),
     "one example a batch": (lambda t, x: ["train", "factor-vae", "--data", x, "--batch-size", 1], "use 2 or more"),
+    "looks without patience": (lambda t, x: ["train", "vae", "--data", x, "--look-every", 5], "say --patience too"),
     "no kind of picture": (lambda t, x: ["compare", x, x, "--out", t / "w.txt"], "a .png, .svg or .pdf file"),
     "wrong shape": (lambda t, x: ["train", "vae", "--data", array(t / "a.npy", 9, 3, 3, 3, 3)], "(9, 3, 3, 3, 3)"),
     "too large images": (lambda t, x: ["train", "vae", "--data", array(t / "a.npy", 99, 200, 200)], "128"),

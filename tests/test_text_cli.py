@@ -80,6 +80,7 @@ def test_a_language_model_has_a_report_too(corpus: Path, tmp_path: Path) -> None
     done("train", "lm", "--data", str(corpus), "--out", str(tmp_path / "lm"), *small)
     done("report", str(tmp_path / "lm"))
     assert "<h2>Samples</h2>" in Path(tmp_path, "lm", "report.html").read_text(encoding="utf-8")
+    assert "lm has no z" in elbo("plot", "collapse", str(tmp_path / "lm")).stderr
 
 
 def test_it_resumes_from_the_command_line(corpus: Path, tmp_path: Path) -> None:
@@ -149,13 +150,15 @@ def test_measures_of_text_on_a_run_that_has_no_others(corpus: Path, tmp_path: Pa
         done(verb, folder)
 
 
-def test_ways_of_decoding_are_heard(run: str) -> None:
+def test_what_is_said_is_heard_or_refused(run: str) -> None:
     assert done("sample", run, "--n", "9", "--beam", "3") == done(
         "sample", run, "--n", "9", "--beam", "3", "--decode", "beam"
     )
     assert (
         "--temperature is of --decode sample" in elbo("sample", run, "--decode", "greedy", "--temperature", "2").stderr
     )
+    for verb, given in (("reconstruct", ["a dog"]), ("interpolate", ["a dog", "a cat"])):
+        assert "--n is of examples of the data" in elbo(verb, run, *given, "--n", "2").stderr
     assert "--beam is of --decode beam" in elbo("sample", run, "--decode", "sample", "--beam", "2").stderr
     said = [done("reconstruct", run, "the red dog", "--temperature", "9", "--seed", str(seed)) for seed in (0, 0, 1)]
     assert said[0] == said[1] != said[2]

@@ -72,7 +72,8 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
 
 
 def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
-                n: Annotated[int, typer.Option("--n", min=1)] = 10, split: SplitName = None, decode: Decode = None,
+                n: Annotated[int | None, typer.Option("--n", min=1, help="how many, of the data", show_default="10")] = None,
+                split: SplitName = None, decode: Decode = None,
                 temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
                 labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Draw inputs above what the model makes of them; for text, yours or some of the data."""
@@ -84,12 +85,12 @@ def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
     run = load(folder)
     how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
     if run.tokeniser is not None:
-        given, read = _asked(run, sentences, n, split, seed)
+        given, read = _asked(run, sentences, n, split, seed, 10)
         reseed(seed)
         made = run.reconstruct(given, _given(run, labels, len(read)), how)
         return _sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
     _only_text(sentences)
-    batch = run.examples(n, split, seed)
+    batch = run.examples(n or 10, split, seed)
     grid = np.stack([batch.x.numpy(), run.reconstruct(batch, _given(run, labels, len(batch.x)), how)])
     _arrays(grid, out, "reconstructions", json)
 
@@ -106,7 +107,7 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
     if run.tokeniser is not None:
         if sentences and len(sentences) != 1:
             raise Problem(f"a traversal is around 1 sentence, and {len(sentences)} were given")
-        given, _ = _asked(run, sentences, 1, None, seed)
+        given, _ = _asked(run, sentences, None, None, seed, 1)
         return _sentences(run.traverse(given, points=points, reach=reach, u=u), out, json)
     _only_text(sentences)
     grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach, u=u)
@@ -114,7 +115,7 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
 
 
 def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
-                n: Annotated[int, typer.Option("--n", min=1)] = 5,
+                n: Annotated[int | None, typer.Option("--n", min=1, help="how many, of the data", show_default="5")] = None,
                 points: Annotated[int, typer.Option("--points", min=2)] = 10,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
                 decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
@@ -127,12 +128,12 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
     if run.tokeniser is not None:
         if sentences and len(sentences) != 2:
             raise Problem(f"an interpolation goes between 2 sentences, and {len(sentences)} were given")
-        asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i) for i in (0, 1)]
+        asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i, 5) for i in (0, 1)]
         left, right, u = asked[0][0], asked[1][0], _given(run, labels, len(asked[0][1]))
         reseed(seed)
         return _sentences(run.interpolate(left, right, points, spherical, how, u), out, json)
     _only_text(sentences)
-    left, right = run.examples(n, seed=seed), run.examples(n, seed=seed + 1)
+    left, right = run.examples(n or 5, seed=seed), run.examples(n or 5, seed=seed + 1)
     grid = run.interpolate(left, right, points, spherical, how, _given(run, labels, len(left.x)))
     _arrays(grid, out, "interpolation", json)
 
@@ -169,11 +170,16 @@ def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
     return {None: None, "greedy": Greedy(), "sample": Sampling(**sampling), "beam": Beam(width=beam or 5)}[name]
 
 
-def _asked(run: Run, sentences: list[str] | None, n: int, split: str | None, seed: int) -> tuple[Any, list[str]]:
+def _asked(
+    run: Run, sentences: list[str] | None, n: int | None, split: str | None, seed: int, default: int
+) -> tuple[Any, list[str]]:
     """What is handed to a model of text, and how it is read: sentences that were given, or some of the data."""
     if sentences:
+        for flag, said in (("n", n), ("split", split)):
+            if said is not None:
+                raise Problem(f"--{flag} is of examples of the data, and sentences were given: leave it out")
         return sentences, [run.seen(sentence) for sentence in sentences]
-    batch = run.examples(n, split, seed)
+    batch = run.examples(n or default, split, seed)
     assert batch.index is not None
     return batch, run.data.sentences(batch.index.numpy())
 

@@ -87,6 +87,8 @@ class Corpus:
             return words, Ragged(self.ids, self.offsets, table)
         if asked.tokens == "bytes" and asked.vocabulary not in (0, BYTES):
             raise Problem(f"bytes are {BYTES} ids, not {asked.vocabulary}: leave the size of the vocabulary out")
+        if asked.tokens == "bytes" and asked.min_count > 1:
+            raise Problem("all bytes are known, however often they are seen: leave --min-count out")
         sentences, size = self._sentences(train), asked.vocabulary or PAIRS
         pieces = as_bytes() if asked.tokens == "bytes" else byte_pairs(sentences, size, asked.min_count)
         return pieces, Ragged(*self._spelled(pieces), words=counts + 1)

@@ -33,6 +33,7 @@ class Codes:
     @torch.inference_mode()
     def of(cls, run: Run, n: int = 10_000) -> Codes:
         """At most n rows of the split that the run is measured on."""
+        run.require_codes()
         split = run.split(most=n)
         mean, z, stddev, rate = [], [], list[Tensor](), list[Tensor]()
         for batch in split.batches():

@@ -139,6 +139,8 @@ def specify(
     data = split(data, fit, entry.looks)
     if fit.batch_size > data.about.n:
         raise Problem(f"--batch-size {fit.batch_size} is more than the {data.about.n} training examples")
+    if fit.look_every and not fit.patience:
+        raise Problem("--look-every is how often --patience looks: say --patience too, or leave it out")
     if fit.epochs:
         steps = steps_of(data, "train", fit.batch_size, fit.order(kind), fit.epochs)
         fit = fit.model_copy(update={"steps": steps})

@@ -131,6 +131,8 @@ def test_options_of_tokens(tmp_path: Path) -> None:
     assert registry.load(path, reading=Reading(tokens="bytes", vocabulary=260)).about.levels == 260
     with pytest.raises(Problem, match="bytes are 260 ids, not 100"):
         registry.load(path, reading=Reading(tokens="bytes", vocabulary=100))
+    with pytest.raises(Problem, match="leave --min-count out"):
+        registry.load(path, reading=Reading(tokens="bytes", min_count=2))
 
 
 def test_hash_is_of_sentences_labels_splits_and_reading(tmp_path: Path) -> None:
