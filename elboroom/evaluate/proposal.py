@@ -1,7 +1,8 @@
 """A likelihood for posteriors that can be sampled and have no density: importance weights of a fitted proposal.
 
 Any proposal r with a density gives a bound of log p(x), since only p(x, z) has to be exact. Here r is fitted to draws of
-q(z|x), made a little wider than they are, and named in the estimator.
+q(z|x), made a little wider than they are, and named in the estimator. A tenth of the draws is of the prior: where q(z|x)
+has all but shrunk to a point, r alone would say more of itself than of the model.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
 from elboroom.families.ball import Wrapped
-from elboroom.families.fitted import WIDER, Fit, around, gaussian, proposed, some_draws
+from elboroom.families.fitted import WIDER, Fit, around, gaussian, of_prior, proposed, some_draws
 from elboroom.families.point import Point
 
 Kind = Literal["gaussian", "flow"]
@@ -34,8 +35,10 @@ def is_sampled(split: Split) -> bool:
 
 
 def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
-    """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), z_k ~ r fitted to draws of q(z|x): a lower bound of log p(x)."""
+    """log (1/K) sum_k p(x|z_k) p(z_k) / m(z_k|x), z_k ~ m = 0.9 r + 0.1 p(z), r fitted to draws of q(z|x): a lower bound of
+    log p(x)."""
     name = f"iw-{samples}, fitted {NAMES[kind][issubclass(split.model.families[0], Wrapped)]}"
+    name += " + prior" * bool(of_prior(samples))
     if not has_density(split.model.families[1]):
         return Number(None, "nats", name, reason="not a bound: p(z) has no density")
     fit = gaussian if kind == "gaussian" else flow(split.tuning or split.few(256))

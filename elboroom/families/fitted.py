@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -39,10 +40,28 @@ def gaussian(q: Any) -> MultivariateNormal:
 
 
 def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
-    """log p(x, z) / r(z|x) at draws of r, (K, B)."""
-    z = r.rsample((samples,))
-    nets = next(model.parameters()).dtype
-    seen = z if isinstance(r, Wrapped) else z.to(nets)  # the ball has a precision of its own
-    px, p = model.likelihood(seen, batch), model.prior(batch)
-    weights: Tensor = px.log_prob(batch.x).double() + p.log_prob(seen).double() - r.log_prob(z)
-    return weights
+    """log p(x, z) / m(z|x), (K, B): draws of r, and `of_prior` of them of p(z); m is the mixture of both in these parts.
+
+    A q(z|x) much narrower than p(z|x) would leave a bound by r alone far below log p(x), whatever K; since m(z|x) is no less
+    than the part of p(z), no weight is lost by more than that part.
+    """
+    p, nets, own = model.prior(batch), next(model.parameters()).dtype, of_prior(samples)
+    found = []
+    for law, count in ((r, samples - own), (p, own)):
+        if not count:
+            continue
+        z = law.sample((count,) if law.batch_shape else (count, len(batch.x)))
+        wide, seen = (
+            (z, z) if isinstance(r, Wrapped) else (z.double(), z.to(nets))
+        )  # the ball has a precision of its own
+        log_x, log_p = model.likelihood(seen, batch).log_prob(batch.x).double(), p.log_prob(seen).double()
+        log_m = r.log_prob(wide).double() + math.log(1 - own / samples)
+        if own:
+            log_m = torch.logaddexp(log_m, log_p + math.log(own / samples))
+        found.append(log_x + log_p - log_m)
+    return torch.cat(found)
+
+
+def of_prior(samples: int) -> int:
+    """How many of so many draws of a proposal are of p(z): a tenth, of two or more at least one."""
+    return 0 if samples < 2 else max(1, round(0.1 * samples))

@@ -73,7 +73,7 @@ def test_a_fitted_proposal_finds_the_likelihood(ppca: Any, kind: proposal.Kind) 
     found = proposal.fitted(sampled(known, n), K, kind)
     truth = known.log_p(known.x[:n]).mean().item()
     assert found.value is not None
-    assert found.estimator == f"iw-5000, fitted {kind}"
+    assert found.estimator == f"iw-5000, fitted {kind} + prior"
     assert found.settings["K"] == K
     assert abs(found.value - truth) < 4 * found.errors["importance_noise"]
     assert found.errors["importance_noise"] < 0.02
@@ -85,6 +85,20 @@ def test_it_is_a_bound_that_tightens(ppca: Any) -> None:
     split, truth = sampled(known, 100), known.log_p(known.x[:100]).mean().item()
     values = [proposal.fitted(split, k).value for k in (1, 10, 300)]
     assert values[0] < values[1] < values[2] < truth + 0.02  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "flow"])
+def test_a_posterior_that_has_shrunk_to_a_point_does_not_ruin_the_bound(ppca: Any, kind: proposal.Kind) -> None:
+    """Draws of the prior are a tenth: by r alone the bound would be some 100 nats below."""
+    known = ppca()
+    split = sampled(known, 12)
+    truth = known.log_p(known.x[:12]).mean().item()
+    sampler: Any = split.model.posterior
+    with torch.no_grad():
+        sampler.generator.scale.mul_(1e-6)
+    found = proposal.fitted(split, K, kind)
+    assert found.value is not None
+    assert truth - 1 < found.value < truth + 4 * found.errors["importance_noise"]
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "flow"])
@@ -168,7 +182,7 @@ def test_the_likelihood_of_a_model_on_the_ball_is_that_of_quadrature(c: float, k
     """Of a wrapped normal by its own density, of a sampler by a wrapped normal fitted to it."""
     split, truth = on_ball(c, kind)
     found = likelihood.log_likelihood(split, K)
-    assert found.estimator == ("iw-5000, fitted wrapped normal" if kind == "sampler" else "iw-5000")
+    assert found.estimator == ("iw-5000, fitted wrapped normal + prior" if kind == "sampler" else "iw-5000")
     assert found.value is not None
     assert abs(found.value - truth) < 4 * found.errors["importance_noise"]
     assert found.errors["importance_noise"] < 0.05
@@ -177,7 +191,7 @@ def test_the_likelihood_of_a_model_on_the_ball_is_that_of_quadrature(c: float, k
 def test_a_flow_is_wrapped_too() -> None:
     split, truth = on_ball(1.0, "sampler")
     found = proposal.fitted(split, K, "flow")
-    assert found.estimator == "iw-5000, fitted wrapped flow"
+    assert found.estimator == "iw-5000, fitted wrapped flow + prior"
     assert found.value is not None
     assert abs(found.value - truth) < 4 * found.errors["importance_noise"]
 
