@@ -47,6 +47,8 @@ def test_a_sampled_posterior_is_looked_at_by_a_bound(ppca: Any) -> None:
     assert truth < found + 0.05
     assert found == pytest.approx(truth, abs=0.3)  # the Gaussian is a little too wide
     assert abs(nll - truth) > 0.5
+    model.posterior.scale.mul_(1e-6)  # shrunk to a point: the fitted Gaussian alone would be 28 nats above
+    assert truth - 0.05 < negative_elbo(model, [Batch(known.x)]).item() < truth + 15
 
 
 def test_a_point_has_nothing_but_its_reconstructions(ppca: Any) -> None:
