@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.ball import along
+from elboroom.core.ball import along, carried
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.core.sequel import Trainable
@@ -145,7 +145,7 @@ class Run:
         if z.dim() != 2 or z.shape[1] != self.latent:
             raise Problem(f"codes have shape (n, {self.latent}), not {tuple(z.shape)}")
         medium, like = self.medium(decoding), next(self.model.parameters())
-        codes = along(z, lambda t: t.to(like.device)) if hasattr(z, "gap") else z.to(like)
+        codes = along(z, lambda t: t.to(like.device)) if carried(z) is not None else z.to(like)
 
         def made(b: Batch) -> Any:
             return medium.made(self.model.likelihood(along(codes, lambda t: t[b.index].unsqueeze(0)), b))

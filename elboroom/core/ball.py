@@ -1,8 +1,8 @@
 """Ball: the arithmetic of the Poincare ball, in double precision and smooth where two points meet.
 
 Differences of points are never formed from sums that nearly cancel, so that what is said of two points holds up to the
-boundary. Beyond what coordinates can tell, a point that was made here carries how far from the boundary it is. As c goes
-to 0 everything here becomes the arithmetic of the plane.
+boundary. Beyond what coordinates can tell, a point that was made here carries how far from the boundary it is, by its
+logarithm: no sample is too far out for its density. As c goes to 0 everything here becomes the arithmetic of the plane.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 MARGIN = 1e-5  # where centres lie: |z| <= (1 - MARGIN) / sqrt(c)
 EDGE = 1e-12  # how near double precision lets the coordinates of a sample come
-FAR = 75.0  # how far out samples are followed: sqrt(c) |log_0 z|, beyond which squares overflow
+DEEP = -60.0  # log of 1 - c |z|^2 below which asinh is a logarithm
 ROUNDED = 1e-7  # how near single precision lets a code come
 
 
@@ -45,21 +45,35 @@ def log_sinhc(s: Tensor) -> Tensor:
     )
 
 
+def log_cosh(s: Tensor) -> Tensor:
+    """log cosh(x) of s = x^2; nothing overflows."""
+    return _square_root(
+        s,
+        lambda s: s / 2 - s**2 / 12 + s**3 / 45,
+        lambda x: x + torch.log1p(torch.exp(-2 * x)) - math.log(2),
+    )
+
+
 def _squared(x: Tensor) -> Tensor:
     return x.square().sum(-1, keepdim=True)
 
 
-def carrying(z: Tensor, gap: Tensor | None) -> Tensor:
-    """A point that carries 1 - c |z|^2, (..., 1), which its coordinates cannot tell at the boundary."""
-    if gap is not None:
-        z.gap = gap  # type: ignore[attr-defined]
+def carrying(z: Tensor, log_gap: Tensor | None) -> Tensor:
+    """A point that carries log(1 - c |z|^2), (..., 1), which its coordinates cannot tell at the boundary."""
+    if log_gap is not None:
+        z.log_gap = log_gap  # type: ignore[attr-defined]
     return z
+
+
+def carried(z: Tensor) -> Tensor | None:
+    """What a point carries, None where it was not made here."""
+    return getattr(z, "log_gap", None)
 
 
 def along(z: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
     """f(z), f another shape, choice or place of points, with what they carry."""
-    gap: Tensor | None = getattr(z, "gap", None)
-    return carrying(f(z), None if gap is None else f(gap))
+    log_gap = carried(z)
+    return carrying(f(z), None if log_gap is None else f(log_gap))
 
 
 def beside_others(z: Tensor) -> Tensor:
@@ -91,13 +105,18 @@ class Ball(nn.Module):
         return self.raw.double().exp() if self.learned else self.raw.double()
 
     def gap(self, x: Tensor) -> Tensor:
-        """1 - c |x|^2 = 2 / lambda_x, (..., 1): what the point carries, or from its coordinates."""
-        carried: Tensor | None = getattr(x, "gap", None)
-        return 1 - self.c * _squared(x.double()) if carried is None else carried
+        """1 - c |x|^2 = 2 / lambda_x, (..., 1); of a point that is very far out it underflows to 0."""
+        known = carried(x)
+        return 1 - self.c * _squared(x.double()) if known is None else known.exp()
+
+    def log_gap(self, x: Tensor) -> Tensor:
+        """log(1 - c |x|^2), (..., 1): what the point carries, or from its coordinates."""
+        known = carried(x)
+        return torch.log1p(-self.c * _squared(x.double())) if known is None else known
 
     def inside(self, x: Tensor) -> Tensor:
         """A point that was made here as it is, others no further out than their precision can tell."""
-        return x if hasattr(x, "gap") else self.clip(x, EDGE if x.dtype == torch.float64 else ROUNDED)
+        return x if carried(x) is not None else self.clip(x, EDGE if x.dtype == torch.float64 else ROUNDED)
 
     def clip(self, x: Tensor, margin: float = MARGIN) -> Tensor:
         """The same point, or the one below it at the margin."""
@@ -112,29 +131,37 @@ class Ball(nn.Module):
         dot, x2, y2 = (x * y).sum(-1, keepdim=True), _squared(x), _squared(y)
         return ((1 + 2 * c * dot + c * y2) * x + (1 - c * x2) * y) / (1 + 2 * c * dot + c * c * x2 * y2)
 
-    def within(self, v: Tensor) -> Tensor:
-        """The same tangent vector, or one of its direction at FAR, which still pulls on what made it."""
-        v = v.double()
-        size = (self.c * _squared(v.detach())).sqrt()
-        return v * (FAR / size.clamp_min(FAR))
+    def centre(self, u: Tensor) -> Tensor:
+        """exp_0(u), no further out than the margin. A u beyond is pulled in, and still moved by what moves its image."""
+        u, reach = u.double(), math.atanh(1 - MARGIN)
+        size = (self.c * _squared(u.detach())).sqrt()
+        u = u * (reach / size.clamp_min(reach))
+        return tanhc(self.c * _squared(u)) * u
 
     def wrap(self, v: Tensor, at: Tensor) -> Tensor:
         """exp_at of v carried there from the origin: at (+) tanh(sqrt(c) |v|) v / (sqrt(c) |v|)."""
         v, at, c = v.double(), at.double(), self.c
-        y = tanhc(c * _squared(v)) * v
-        far = (2 * (c * _squared(v)).clamp_min(1e-300).sqrt()).clamp_max(2 * FAR)
-        small = 4 * torch.exp(-far) / (1 + torch.exp(-far)).square()  # 1 - c |y|^2 = sech^2
+        s = c * _squared(v)
+        y = tanhc(s) * v  # and 1 - c |y|^2 = 1 / cosh^2
         below = 1 + 2 * c * (at * y).sum(-1, keepdim=True) + c * c * _squared(at) * _squared(y)
-        return carrying(self.clip(self.add(at, y), EDGE), self.gap(at) * small / below)
+        log_gap = self.log_gap(at) - 2 * log_cosh(s) - below.clamp_min(EDGE**2).log()
+        return carrying(self.clip(self.add(at, y), EDGE), log_gap)
 
     def unwrap(self, z: Tensor, at: Tensor) -> Tensor:
         """The v that is wrapped to z: artanh(sqrt(c) |k|) k / (sqrt(c) |k|), k = (-at) (+) z."""
-        z, at, c = z.double(), at.double(), self.c
-        step = z - at
-        size, here, there = _squared(step), self.gap(at), self.gap(z)
-        k = (here * step - c * size * at) / (here * there + c * size)
-        s = c * size / (here * there)  # sinh^2 of sqrt(c) |v|
-        return asinhc(s) * torch.sqrt(1 + s) * k
+        step, c, log_gaps = z.double() - at.double(), self.c, self.log_gap(z) + self.log_gap(at)
+        size, here, gaps = _squared(step), self.gap(at), log_gaps.exp()
+        k = (here * step - c * size * at.double()) / (gaps + c * size).clamp_min(1e-300)
+        deep = log_gaps < DEEP  # there |k| is one by all that can be told
+        s = c * size / torch.where(deep, torch.ones_like(gaps), gaps)  # sinh^2 of sqrt(c) |v|
+        length = _squared(torch.where(deep, k, torch.ones_like(k))).clamp_min(1e-300).sqrt()
+        far = self._asinh(size, log_gaps, deep) / (c.sqrt() * length)
+        return torch.where(deep, far, asinhc(s) * torch.sqrt(1 + s)) * k
+
+    def _asinh(self, size: Tensor, log_gaps: Tensor, deep: Tensor) -> Tensor:
+        """asinh(sqrt(c size / gaps)) where the gaps are too small for anything but their logarithm."""
+        size = torch.where(deep, size, torch.ones_like(size)).clamp_min(1e-300)
+        return math.log(2) + 0.5 * ((self.c * size).log() - log_gaps)
 
     def transport(self, v: Tensor, to: Tensor) -> Tensor:
         """A tangent vector of the origin carried along the geodesic: (lambda_0 / lambda_to) v."""
@@ -158,8 +185,11 @@ class Ball(nn.Module):
 
     def distance(self, x: Tensor, y: Tensor) -> Tensor:
         """(2 / sqrt(c)) asinh(sqrt(c) |x - y| / sqrt((1 - c |x|^2) (1 - c |y|^2))), (...)."""
-        step, gaps = x.double() - y.double(), self.gap(x) * self.gap(y)
-        far: Tensor = 2 * asinhc(self.c * _squared(step) / gaps) * torch.rsqrt(gaps) * step.norm(dim=-1, keepdim=True)
+        step, c, log_gaps = x.double() - y.double(), self.c, self.log_gap(x) + self.log_gap(y)
+        deep = log_gaps < DEEP
+        gaps = torch.where(deep, torch.ones_like(log_gaps), log_gaps.exp())
+        near = asinhc(c * _squared(step) / gaps) * torch.rsqrt(gaps) * step.norm(dim=-1, keepdim=True)
+        far: Tensor = 2 * torch.where(deep, self._asinh(_squared(step), log_gaps, deep) / c.sqrt(), near)
         return far.squeeze(-1)
 
     def log_volume(self, v: Tensor) -> Tensor:

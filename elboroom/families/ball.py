@@ -39,7 +39,7 @@ class Wrapped(Distribution):
         return self.ball.clip(self.ball.wrap(self.tangent.mean, self.loc))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        v = self.ball.within(self.tangent.rsample(sample_shape))
+        v = self.tangent.rsample(sample_shape).double()
         self._kept = self.ball.wrap(v, self.loc), v
         return self._kept[0]
 
@@ -77,7 +77,7 @@ class WrappedPosterior(nn.Module):
     def law(self, out: Tensor) -> Wrapped:
         """q(z|x) of what the net emits."""
         centre, logvar = out.chunk(2, dim=-1)
-        return normal(self.ball, self.ball.clip(self.ball.exp0(centre)), logvar)
+        return normal(self.ball, self.ball.centre(centre), logvar)
 
     def forward(self, batch: Batch) -> Wrapped:
         return self.law(self.net(batch.x, batch.u))
@@ -98,7 +98,7 @@ class WrappedImplicitPosterior(nn.Module):
     def law(self, out: Tensor) -> Wrapped:
         """q(z|x) of what the net emits."""
         centre, h = out.split(self.sizes, dim=-1)  # type: ignore[no-untyped-call]
-        return self.family(self.ball, self.ball.clip(self.ball.exp0(centre)), self.tangent.law(h), h)
+        return self.family(self.ball, self.ball.centre(centre), self.tangent.law(h), h)
 
     def forward(self, batch: Batch) -> Wrapped:
         return self.law(self.net(batch.x, batch.u))
@@ -133,4 +133,4 @@ class ConditionalWrapped(nn.Module):
 
     def forward(self, batch: Batch) -> Wrapped:
         centre, logvar = self.table(batch.u).chunk(2, dim=-1)
-        return normal(self.ball, self.ball.clip(self.ball.exp0(centre)), logvar)
+        return normal(self.ball, self.ball.centre(centre), logvar)

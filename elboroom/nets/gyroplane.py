@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.ball import Ball
+from elboroom.core.ball import DEEP, Ball
 from elboroom.core.draw import Batch
 
 
-def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, gap: Tensor | None = None) -> Tensor:
+def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, log_gap: Tensor | None = None) -> Tensor:
     """f_{a,b}(z) = lambda_b |a| / sqrt(c) asinh(2 sqrt(c) <k, a> / ((1 - c |k|^2) |a|)), k = (-b) (+) z: (N, J) -> (N, H).
 
-    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0. `gap`
-    is 1 - c |z|^2, (N, 1), where it is known better than from z.
+    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0. `log_gap`
+    is log(1 - c |z|^2), (N, 1), where it is known better than from z.
     """
+    depth = ball.log_gap(z) if log_gap is None else log_gap
     z, a, b, c = z.double(), a.double(), b.double(), ball.c
     z2, a2, b2 = (t.square().sum(-1) for t in (z, a, b))  # (N,), (H,), (H,)
-    here, there = 1 - c * b2, (1 - c * z2).unsqueeze(-1) if gap is None else gap
-    ab = (a * b).sum(-1)
+    here, ab = 1 - c * b2, (a * b).sum(-1)
     apart = z2.unsqueeze(-1) - 2 * z @ b.T + b2  # |z - b|^2, (N, H)
-    slope = 2 * (here * (z @ a.T - ab) - c * apart * ab) / (here * there)  # 2 <k, a> / (1 - c |k|^2)
     size = (a2.clamp_min(1e-30) / c).sqrt()
-    return 2 / here * size * torch.asinh(slope / size)
+    slope = 2 * (here * (z @ a.T - ab) - c * apart * ab) / (here * size)  # 2 <k, a> sqrt(c) / |a|, of a gap of one
+    deep = depth < DEEP
+    near = torch.asinh(slope * torch.exp(-torch.where(deep, torch.zeros_like(depth), depth)))
+    some = torch.where(deep & (slope != 0), slope, torch.ones_like(slope))
+    far = torch.where(slope != 0, some.sign() * (some.abs().log() + math.log(2) - depth), 0.0)
+    return 2 / here * size * torch.where(deep, far, near)
 
 
 class GyroplaneLayer(nn.Module):
@@ -37,10 +42,10 @@ class GyroplaneLayer(nn.Module):
         self.b = nn.Parameter(0.01 * torch.randn(units, latent))
 
     def forward(self, z: Tensor) -> Tensor:
-        b = self.ball.clip(self.ball.exp0(self.b))
+        b = self.ball.centre(self.b)
         z = self.ball.inside(z)
-        flat, gap = z.reshape(-1, z.shape[-1]), self.ball.gap(z).reshape(-1, 1)
-        units = gyroplane(self.ball, flat, self.ball.transport(self.a, b), b, gap)
+        flat, log_gap = z.reshape(-1, z.shape[-1]), self.ball.log_gap(z).reshape(-1, 1)
+        units = gyroplane(self.ball, flat, self.ball.transport(self.a, b), b, log_gap)
         return units.to(self.a.dtype).view(*z.shape[:-1], -1)
 
 

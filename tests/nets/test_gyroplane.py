@@ -98,8 +98,8 @@ def test_points_beyond_the_boundary_are_read_below_it(dtype: torch.dtype, margin
 
 
 def test_a_decoder_and_a_critic_see_how_far_out_a_point_is() -> None:
-    """Up to |log_0 z| = 70, where the coordinates of all points are those of the boundary."""
-    ball, reach = Ball(1.0), torch.tensor([3.0, 8.0, 20.0, 70.0]).double()
+    """However far, where the coordinates of all points are those of the boundary."""
+    ball, reach = Ball(1.0), torch.tensor([3.0, 8.0, 20.0, 70.0, 1e4]).double()
     z = ball.exp0(reach.unsqueeze(1) * torch.tensor([[0.0, 0.6, 0.8]]).double())
     flat = Flat(ball)(z)
     torch.testing.assert_close(flat.norm(dim=-1), reach.float(), rtol=1e-5, atol=0)

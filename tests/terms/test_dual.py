@@ -179,7 +179,7 @@ def test_the_model_pleases_nu_through_its_codes_alone(pixels: DataSet, name: str
     draw = shared(method, pixels)
     (weight, term) = method.players[0].objective.parts[1]
     whole = torch.autograd.grad(term.mean(draw), method.owned["vae"], allow_unused=True, retain_graph=True)
-    codes = [draw.z, *([draw.z.gap] if hasattr(draw.z, "gap") else [])]  # and what points of the ball carry
+    codes = [draw.z, *([draw.z.log_gap] if hasattr(draw.z, "log_gap") else [])]  # and what points of the ball carry
     back = torch.autograd.grad(term.mean(draw), codes, retain_graph=True)
     by_codes = torch.autograd.grad(codes, method.owned["vae"], back, allow_unused=True)
     for a, b in zip(whole, by_codes, strict=True):
