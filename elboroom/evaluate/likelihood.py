@@ -26,6 +26,7 @@ from elboroom.terms.evidence import log_weights
 from elboroom.terms.information import information
 
 NO_BOUND = "not a bound: "
+ENOUGH = 30  # rows of which a mean and its error tell whether a rate can be
 PAIRS = 10_000  # rows of which all pairs are looked at, where that takes more than a matrix product
 
 
@@ -62,6 +63,12 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
         found["squared_error"] = Number(squared, "per example", "E_q |x - E[x|z]|^2", settings, {"sampling": spread})
     if not split.has_density:
         return found | {"elbo": _refused(split, "elbo", NO_BOUND), "rate": _refused(split, "rate")}
+    value, spread = _mean(torch.cat(rate))
+    if len(split.rows) >= ENOUGH and value < -0.1 - 8 * spread:
+        reason = (
+            f"a mean rate of {value:.4g} nats, where none is below 0: the densities of this model are lost to rounding"
+        )
+        return found | {name: Number(None, "nats", name, reason=reason) for name in ("elbo", "rate")}
     elbo = -(torch.cat(nll) + torch.cat(rate))
     for name, values, how in (("rate", torch.cat(rate), "KL(q(z|x) || p(z))"), ("elbo", elbo, "elbo")):
         value, spread = _mean(values)
@@ -176,7 +183,8 @@ def evaluate(
     what a critic says of the KL, which is no bound.
     """
     found, few = evidence(split), split.few(iw_most)
-    found["log_likelihood"] = log_likelihood(few, samples, proposal)
+    lost = split.has_density and found["rate"].value is None
+    found["log_likelihood"] = found["elbo"] if lost else log_likelihood(few, samples, proposal)
     found |= dual_values(few)
     if not (split.has_density or is_sampled(split)) and split.tuning is not None:
         found["log_likelihood_posthoc"] = posthoc(few, samples)

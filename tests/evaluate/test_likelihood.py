@@ -347,3 +347,13 @@ def test_few_are_some_of_the_same_rows(pixels: DataSet, most: int) -> None:
     few = split.few(most)
     assert len(few.rows) <= 20
     assert set(few.rows) <= set(split.rows)
+
+
+def test_a_rate_that_cannot_be_is_not_told(ppca: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Densities that are not those of their samples: neither ELBO nor likelihood, and a reason."""
+    split = split_of(ppca())
+    monkeypatch.setattr(Draw, "rate", property(lambda self: torch.full((len(self.batch.x), 2), -3.0)))
+    found = likelihood.evaluate(split, samples=2)
+    for name in ("elbo", "rate", "log_likelihood", "aggregate_rate"):
+        assert found[name].value is None, name
+        assert "a mean rate of -6 nats, where none is below 0" in found[name].reason
