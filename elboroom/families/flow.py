@@ -13,7 +13,7 @@ from zuko.lazy import LazyComposedTransform
 from zuko.transforms import MonotonicRQSTransform
 
 from elboroom.core.draw import Batch
-from elboroom.families.gaussian import Gaussian
+from elboroom.families.gaussian import Gaussian, widened
 
 
 class Gate(Transform):
@@ -104,7 +104,7 @@ class FlowPosterior(nn.Module):
         )
 
     def forward(self, batch: Batch) -> Flowed:
-        loc, logvar, context = self.net(batch.x, batch.u).split(self.sizes, dim=-1)
+        loc, logvar, context = torch.split(widened(self.net(batch.x, batch.u)), self.sizes, dim=-1)
         return Flowed(Gaussian(loc, logvar), self.flow(context))
 
 

@@ -81,6 +81,11 @@ def require_gaussian(posterior: nn.Module, what: str) -> None:
         raise Problem(f"{what} needs a Gaussian q(z|x), not a {name} one: use --posterior gaussian")
 
 
+def widened(out: Tensor) -> Tensor:
+    """In single precision at least: in less, a z is rounded by as much as a narrow q(z|x) is wide."""
+    return out.to(torch.promote_types(out.dtype, torch.float32))
+
+
 class GaussianPosterior(nn.Module):
     """q(z|x,u) = N(mu, sigma^2), both read off one net that emits (mu, log sigma^2)."""
 
@@ -91,8 +96,8 @@ class GaussianPosterior(nn.Module):
         self.net = net
 
     def law(self, out: Tensor) -> Gaussian:
-        """q(z|x) of what the net emits."""
-        loc, logvar = out.chunk(2, dim=-1)  # (B, J) each
+        """q(z|x) of what the net emits, in no less than single precision, whatever that of the net."""
+        loc, logvar = widened(out).chunk(2, dim=-1)  # (B, J) each
         return Gaussian(loc, logvar)
 
     def forward(self, batch: Batch) -> Gaussian:

@@ -32,6 +32,10 @@ class Mixture(Distribution):
     def mean(self) -> Tensor:
         return self.log_weights.exp() @ self.loc
 
+    @property
+    def variance(self) -> Tensor:
+        return self.log_weights.exp() @ (self.logvar.exp() + (self.loc - self.mean).square())
+
     def log_prob(self, z: Tensor) -> Tensor:
         """log sum_k w_k N(z; m_k, s_k^2); in double precision, since z^2 / s^2 is large where s is small."""
         loc, logvar, wide = self.loc.double(), self.logvar.double(), z.double()

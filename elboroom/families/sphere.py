@@ -15,6 +15,7 @@ from elboroom.core import ranks
 from elboroom.core.draw import Batch
 from elboroom.core.pairs import closed_kl
 from elboroom.families import fisher
+from elboroom.families.gaussian import widened
 
 
 def log_area(d: int) -> float:
@@ -210,7 +211,7 @@ class SphericalPosterior(nn.Module):
 
     def law(self, out: Tensor) -> Spherical:
         """q(z|x) of what the net emits, (B, d), or (B, d + 1)."""
-        out = out.to(torch.promote_types(out.dtype, torch.float32))
+        out = widened(out)
         if not self.learned:
             kappa = torch.tensor(self.kappa, dtype=torch.float64, device=out.device)
             return self.family(F.normalize(out, dim=-1), kappa)

@@ -64,7 +64,9 @@ class Choices(BaseModel):
     flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
     components: int = Field(10, ge=1, description="Gaussians of --prior mog")
     pseudo_inputs: int | None = Field(
-        None, ge=1, description="Gaussians of --prior vamp; 500 for images and vectors, 100 for text"
+        None,
+        ge=1,
+        description="components of --prior vamp; 500 for images and vectors, 100 for text, and 500 for apo-vae-vamp",
     )
     ar1_alpha: float = Field(0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before")
     ar1_channels: int = Field(1, ge=1, description="chains of --prior ar1, side by side")
@@ -216,7 +218,8 @@ class Parts:
         few = self.data.x(np.sort(np.random.default_rng(0).choice(rows, min(most, len(rows)), replace=False)))
         flat = few.flatten(1).double()
         found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
-        return torch.nn.functional.pad(found, (0, self.latent - len(found)), value=1e-3).clamp_min(1e-3).float()
+        least = 1e-3 * found.max().item() or 1.0
+        return torch.nn.functional.pad(found, (0, self.latent - len(found))).clamp_min(least).float()
 
     @property
     def net(self) -> str:

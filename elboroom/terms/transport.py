@@ -30,11 +30,17 @@ def total_variance(draw: Draw) -> Tensor:
     return variances(draw.p, draw.first).detach().sum(-1).mean()
 
 
+def _both(draw: Draw) -> tuple[Tensor, Tensor]:
+    """Codes, and a draw of the prior for each, over the global batch; points of the ball by log_0, which tells them apart."""
+    flat = getattr(draw.q, "flat", lambda z: z)
+    return ranks.gather(flat(draw.first)), ranks.gather(flat(prior_draws(draw, moves=True)))
+
+
 def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
     """MMD^2 of q(z) and the prior over the global batch; a U-statistic within where unbiased, and then at times negative."""
 
     def value(draw: Draw) -> Tensor:
-        codes, prior = ranks.gather(draw.first), ranks.gather(prior_draws(draw, moves=True))
+        codes, prior = _both(draw)
         pairs = ((codes, codes), (prior, prior), (codes, prior))
         spread = total_variance(draw)
         matrices = (kernel_matrix(kernel, a, b, spread, constant) for a, b in pairs)
@@ -47,7 +53,7 @@ def mmd_per_dim() -> Term:
     """MMD^2 of each dimension of q(z) and the prior, summed; IMQ with C = 2 {.1, .2, .5, 1, 2, 5}."""
 
     def value(draw: Draw) -> Tensor:
-        codes, prior = ranks.gather(draw.first), ranks.gather(prior_draws(draw, moves=True))
+        codes, prior = _both(draw)
         a, b = (t.T.unsqueeze(-1) for t in (codes, prior))  # (D, B, 1)
         matrices = (imq_scales(x, y, 2.0, (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)) for x, y in ((a, a), (b, b), (a, b)))
         return mmd2_v(*matrices).sum()
