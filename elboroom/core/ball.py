@@ -134,8 +134,8 @@ class Ball(nn.Module):
     def centre(self, u: Tensor) -> Tensor:
         """exp_0(u), no further out than the margin. A u beyond is pulled in, and still moved by what moves its image."""
         u, reach = u.double(), math.atanh(1 - MARGIN)
-        size = (self.c * _squared(u.detach())).sqrt()
-        u = u * (reach / size.clamp_min(reach))
+        size = (self.c * _squared(u.detach())).clamp_min(reach**2).sqrt()  # held before the root: no slope at 0
+        u = u * (reach / size)
         return tanhc(self.c * _squared(u)) * u
 
     def wrap(self, v: Tensor, at: Tensor) -> Tensor:

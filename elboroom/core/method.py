@@ -83,7 +83,7 @@ class Player:
 
     `shared` reads the Draw that the players of a step have in common (detached: another player may have moved since),
     `again` draws anew on the same batch, `fresh` on another one; `onward` draws on the same batch in its first turn
-    and on another one in each turn after that.
+    and on another one in each turn after that. The loss of a rival, a critic, is not that of the step in the log.
     """
 
     def __init__(
@@ -92,10 +92,11 @@ class Player:
         moves: str | Sequence[str],
         turns: Turns = once,
         batch: Literal["shared", "again", "fresh", "onward"] = "shared",
+        rival: bool = False,
     ) -> None:
         self.objective = objective if isinstance(objective, Objective) else 1.0 * objective
         self.moves = (moves,) if isinstance(moves, str) else tuple(moves)
-        self.turns, self.batch = turns, batch
+        self.turns, self.batch, self.rival = turns, batch, rival
 
 
 class Watch(nn.Module, ABC):

@@ -47,6 +47,10 @@ class Wrapped(Distribution):
         with torch.no_grad():
             return self.rsample(sample_shape)
 
+    def flat(self, z: Tensor) -> Tensor:
+        """log_0(z), in which points of the boundary are as far apart as they are."""
+        return self.ball.log0(self.ball.inside(z))
+
     def log_prob(self, z: Tensor) -> Tensor:
         kept = self._kept
         v = kept[1] if kept is not None and kept[0] is z else self.ball.unwrap(z, self.loc)
@@ -84,21 +88,19 @@ class WrappedPosterior(nn.Module):
 
 
 class WrappedImplicitPosterior(nn.Module):
-    """q(z|x): mu = exp_0(F(x)), v = G(h(x), noise), G linear or a net; the net of x emits (F, h)."""
-
-    has_features = True
+    """q(z|x): mu = exp_0(F(x)), v = G(h(x), noise), G linear or a net; the net of x emits (F, h), both features of q."""
 
     def __init__(self, net: nn.Module, ball: Ball, features: int, noise: int, latent: int, linear: bool) -> None:
         super().__init__()
         make = LinearImplicitPosterior if linear else ImplicitPosterior
-        self.net, self.ball, self.sizes = net, ball, [latent, features]
+        self.net, self.ball, self.sizes, self.features = net, ball, [latent, features], latent + features
         self.tangent = make(nn.Identity(), features, noise, latent)
         self.family = Wrapped if linear else WrappedImplicit
 
     def law(self, out: Tensor) -> Wrapped:
         """q(z|x) of what the net emits."""
         centre, h = out.split(self.sizes, dim=-1)  # type: ignore[no-untyped-call]
-        return self.family(self.ball, self.ball.centre(centre), self.tangent.law(h), h)
+        return self.family(self.ball, self.ball.centre(centre), self.tangent.law(h), out)
 
     def forward(self, batch: Batch) -> Wrapped:
         return self.law(self.net(batch.x, batch.u))

@@ -58,11 +58,10 @@ class ImplicitPosterior(nn.Module):
     """q(z|x) by sampling: z = G(h(x), e)."""
 
     family = Implicit
-    has_features = True
 
     def __init__(self, net: nn.Module, features: int, noise: int, latent: int, width: int = 256) -> None:
         super().__init__()
-        self.net, self.noise, self.latent = net, noise, latent
+        self.net, self.features, self.noise, self.latent = net, features, noise, latent
         self.generator = nn.Sequential(
             nn.Linear(features + noise, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, latent)
         )
@@ -95,7 +94,8 @@ class SharedGaussian(Distribution):
         root = self.root.double()
         found: Tensor
         found, failed = torch.linalg.cholesky_ex(root @ root.T)
-        if failed:
+        waits = root.device.type == "cpu" or not torch.is_grad_enabled()  # which no step on a GPU does
+        if waits and failed:
             raise Problem(
                 "the noise of q(z|x) has collapsed onto fewer dimensions than z has: it has no density any more"
             )
@@ -131,13 +131,12 @@ class LinearImplicitPosterior(nn.Module):
     """q(z|x) by sampling from a linear map, z = W_h h(x) + W_e e + b: N(W_h h + b, W_e W_e')."""
 
     family = SharedGaussian
-    has_features = True
 
     def __init__(self, net: nn.Module, features: int, noise: int, latent: int) -> None:
         super().__init__()
         if noise < latent:
             raise ValueError("fewer dimensions of noise than of z leave no density")
-        self.net, self.noise = net, noise
+        self.net, self.features, self.noise = net, features, noise
         self.generator = nn.Linear(features + noise, latent)
 
     def law(self, h: Tensor) -> SharedGaussian:

@@ -63,10 +63,11 @@ def free_bits(
 def bn_vae(
     parts: Parts, gamma: Positive = 0.6, eps: Positive = EPS, warmup: Span = by_data(0.0, tokens=0.25)
 ) -> Method:
-    """A VAE whose posterior means are normalised over the batch, so that their rate is at least gamma^2 / 2 each.
+    """A VAE whose posterior means are normalised over the batch, so that each has a rate of at least gamma^2 / 2.
 
-    With labels given the prior stays N(0, I): one that follows the means would undo the bound. Outside training running
-    averages stand for the batch; after a few dozen steps they lag behind the encoder, and measured rates are too high.
+    That is against N(0, I), which the prior stays with labels given too: one that follows the means would undo the bound.
+    Outside training running averages stand for the batch; after a few dozen steps they lag behind the encoder, and
+    measured rates are too high.
 
     gamma: standard deviation of the means over the batch, fixed (published: 0.5 to 0.7)
     eps: added to their variance; an encoder that makes it smaller than this is past the bound (published: 1e-5)

@@ -47,7 +47,7 @@ def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e
         model,
         players=[
             Player(nll() + kl() + gamma * density_ratio(critic), moves="vae"),
-            Player(critic_nll(critic), moves="critic"),  # reads z detached: no gradient into the encoder
+            Player(critic_nll(critic), moves="critic", rival=True),  # reads z detached: no gradient into the encoder
         ],
         vae=Group(model),
         critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),

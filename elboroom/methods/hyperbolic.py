@@ -8,13 +8,12 @@ from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, Method, Player, adam, descend, times
 from elboroom.core.problem import Problem
 from elboroom.families.pseudo import VampPrior
-from elboroom.methods.axes import FEATURES
 from elboroom.methods.implicit import Generator, chosen
 from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
-from elboroom.nets.dual import Contested, DualCritic
-from elboroom.terms.dual import dual_critic, dual_rate
+from elboroom.nets.dual import contested
+from elboroom.terms.dual import CLIP, dual_critic, dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear
 
@@ -102,16 +101,17 @@ def _game(
     turns: int,
     pseudo: Any = None,
 ) -> Method:
-    """Model and nu in turns on one Draw; with an optimiser for pseudo-inputs, these move with nu."""
-    critic = DualCritic(parts.latent, FEATURES, parts.chart(posterior))
-    judged, weight = Contested(model, critic), Linear(start, 1, parts.span(warmup))
+    """nu in its turns and then the model, on one Draw; with an optimiser for pseudo-inputs, these move with nu."""
+    judged, weight = contested(model, parts.latent, parts.chart(posterior), True), Linear(start, 1, parts.span(warmup))
+    critic = judged.critic
     rival = Player(
         dual_critic(critic, joint=True, prior=pseudo is not None),
         moves="critic" if pseudo is None else ("critic", "pseudo"),
         turns=times(turns),
+        rival=True,
     )
-    groups = {"vae": Group([model.posterior, model.likelihood]), "critic": Group(critic, adam(critic_lr))}
+    groups = {"vae": Group([model.posterior, model.likelihood]), "critic": Group(critic, adam(critic_lr), CLIP)}
     if pseudo is not None:
         groups["pseudo"] = Group(model.prior, pseudo)
     own = Player(nll() + weight * dual_rate(critic, joint=True), moves="vae")
-    return Method(judged, players=[own, rival], watches=(), **groups)
+    return Method(judged, players=[rival, own], watches=(), **groups)

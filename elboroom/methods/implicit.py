@@ -6,11 +6,10 @@ from typing import Literal
 
 from elboroom.core.method import Group, Method, Player, adam, times
 from elboroom.core.problem import Problem
-from elboroom.methods.axes import FEATURES
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
-from elboroom.nets.dual import Contested, DualCritic
-from elboroom.terms.dual import dual_critic, dual_rate
+from elboroom.nets.dual import contested
+from elboroom.terms.dual import CLIP, dual_critic, dual_rate
 from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
 
@@ -47,7 +46,7 @@ def implicit_vae(
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
-    return _game(parts, generator, FEATURES, warmup, start, critic_lr, critic_turns)
+    return _game(parts, generator, True, warmup, start, critic_lr, critic_turns)
 
 
 @method("implicit-vae-mi", "nll + w(t) (E_q(z) nu(z) - E_p e^nu(z) + 1), not a bound", paper="Fang et al. 2019")
@@ -67,23 +66,22 @@ def implicit_vae_mi(
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
-    return _game(parts, generator, 0, warmup, start, critic_lr, critic_turns)
+    return _game(parts, generator, False, warmup, start, critic_lr, critic_turns)
 
 
 def _game(
-    parts: Parts, generator: Generator, features: int, warmup: float, start: float, critic_lr: float, turns: int
+    parts: Parts, generator: Generator, joint: bool, warmup: float, start: float, critic_lr: float, turns: int
 ) -> Method:
-    """Model and nu, which reads codes beside `features` of x, in turns on one Draw."""
+    """nu, which reads codes, or these beside features of x, and after its turns the model, on one Draw."""
     own = chosen(parts, POSTERIOR, generator)
-    critic = DualCritic(parts.latent, features, parts.chart(own))
-    model = Contested(parts.vae(own, u="unseen"), critic)
-    weight = Linear(start, 1, parts.span(warmup))
+    model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint)
+    critic, weight = model.critic, Linear(start, 1, parts.span(warmup))
     return Method(
         model,
         players=[
-            Player(nll() + weight * dual_rate(critic, critic.joint), moves="vae"),
-            Player(dual_critic(critic, critic.joint), moves="critic", turns=times(turns)),
+            Player(dual_critic(critic, joint), moves="critic", turns=times(turns), rival=True),
+            Player(nll() + weight * dual_rate(critic, joint), moves="vae"),
         ],
         vae=Group([model.posterior, model.prior, model.likelihood]),
-        critic=Group(critic, adam(critic_lr)),
+        critic=Group(critic, adam(critic_lr), CLIP),
     )

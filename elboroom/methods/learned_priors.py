@@ -24,7 +24,8 @@ def vmf_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
     It can still carry nothing: one direction for all x has the same rate. Look at the mutual information.
 
     --posterior power-spherical is much the same law without Bessel functions or rejections. With --kappa-learned kappa
-    depends on x, and then the rate can fall. (kappa, d) of 13, 32 is 2.2 nats, 35, 50 is 7.7, 80, 50 is 19.5.
+    depends on x, and then the rate can fall. (kappa, d) of 13, 32 is 2.2 nats, 35, 50 is 7.7, 80, 50 is 19.5. The published
+    1e-4 (|f(x)| - 1)^2 is left out: no likelihood depends on |f(x)|.
 
     free_bits: rate that costs nothing, in nats, held against the mean of the batch; for a kappa that is learned
     """
@@ -44,7 +45,8 @@ def mog_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
 def vamp_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
     """A VAE whose prior is the mean of the posteriors of pseudo-inputs (--pseudo-inputs), read by its own encoder.
 
-    Pseudo-inputs are learned and start as training examples: images in pixels, sentences in word vectors. All of them
+    Pseudo-inputs are learned and start as training examples: images in pixels, held off 0 and 1 by 0.01, sentences in word
+    vectors, the first 40 of each. All of them
     are read in every step, and the encoder learns from that too.
 
     free_bits: rate that costs nothing, in nats, held against the mean of the batch

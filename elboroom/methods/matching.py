@@ -27,7 +27,7 @@ def info_vae(parts: Parts, alpha: float = 0.0, lam: NonNegative = 1000.0, kernel
 
     alpha: 1 takes the KL of each example away
     lam: with alpha, weight of the MMD
-    kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance, imq is summed over seven scales
+    kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance (or J if unknown), imq is summed over seven scales
     """
     if alpha + lam < 1:
         raise Problem(f"--alpha {alpha:g} --lam {lam:g} give the MMD a negative weight: alpha + lam must be at least 1")
@@ -40,7 +40,7 @@ def mmd_vae(parts: Parts, lam: NonNegative = 1000.0, kernel: Kernel = "rbf") -> 
     """InfoVAE without the KL of each example: q(z) as a whole is held to the prior.
 
     lam: weight of the MMD
-    kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance, imq is summed over seven scales
+    kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance (or J if unknown), imq is summed over seven scales
     """
     return descend(parts.vae(u="unseen"), nll() + lam * mmd(kernel))
 
@@ -58,7 +58,7 @@ def wae_mmd(
     Encoders are deterministic unless --posterior gaussian; then sigma falls to zero unless --spread holds it.
 
     lam: weight of the MMD, a U-statistic within each sample and so at times negative
-    kernel: imq is summed over seven scales, rbf is exp(-r^2 / v), v the prior's variance
+    kernel: imq is summed over seven scales, rbf is exp(-r^2 / v), v the prior's variance (or J if unknown)
     reconstruction: squared error summed over pixels, or -log p(x|z)
     spread: weight of KL(N(mu, sigma^2) || N(mu, I)), for gaussian encoders
     """
@@ -113,7 +113,7 @@ def aae(
         model,
         players=[
             Player(cost(reconstruction), moves=("encoder", "decoder")),
-            Player(prior_critic(critic), moves="critic"),
+            Player(prior_critic(critic), moves="critic", rival=True),
             Player(lam * fool(critic), moves="encoder", batch="again"),
         ],
         encoder=Group(model.posterior),
@@ -126,7 +126,7 @@ def game(model: LatentModel, critic: nn.Module, objective: Objective, critic_lr:
     """The model descends its objective, the critic tells its codes from the prior."""
     return Method(
         model,
-        players=[Player(objective, moves="ae"), Player(prior_critic(critic), moves="critic")],
+        players=[Player(objective, moves="ae"), Player(prior_critic(critic), moves="critic", rival=True)],
         ae=Group(model),
         critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
     )

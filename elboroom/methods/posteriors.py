@@ -20,7 +20,7 @@ def avb(parts: Parts, adaptive: bool = True, critic_lr: Positive = 1e-4, critic_
     """A VAE whose posterior is any sampler z = G(x, noise), its KL read off a critic.
 
     The critic's value is no bound of the KL, so a run has no ELBO. With adaptive contrast the critic tells q(z|x) from the
-    Gaussian of its own moments instead of from the prior, and the rest of the KL is added in closed form.
+    Gaussian of its own moments instead of from the prior, and the rest of the KL is added at the same draw.
 
     adaptive: contrast with the moments of q(z|x), not with the prior
     critic_lr: learning rate of the critic
@@ -31,7 +31,7 @@ def avb(parts: Parts, adaptive: bool = True, critic_lr: Positive = 1e-4, critic_
         model,
         players=[
             Player(nll() + joint_ratio(critic, adaptive), moves="vae"),
-            Player(joint_critic(critic, adaptive), moves="critic", turns=times(critic_turns)),
+            Player(joint_critic(critic, adaptive), moves="critic", turns=times(critic_turns), rival=True),
         ],
         vae=Group(model),
         critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),

@@ -55,7 +55,7 @@ def f_vae(
         model,
         players=[
             Player(nll() + beta * kl() + lam * f_penalty(critic, row), moves="vae"),
-            Player(f_critic(critic, row), moves="critic"),
+            Player(f_critic(critic, row), moves="critic", rival=True),
         ],
         vae=Group(model),
         critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),

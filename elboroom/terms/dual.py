@@ -11,16 +11,24 @@ from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import prior_draws
 
-MOST = 50.0  # nu is held below this, so that e^nu does not overflow
+MOST = 600.0  # nu is held below this, so that e^nu does not overflow
+STEEP = 10.0  # where e^nu goes on as its tangent for those who learn from it: one draw in many would drown all others
+CLIP = 5.0  # norm of the gradient of a critic: a single draw with a large e^nu would stop it for thousands of turns
 
 
 def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
     """nu(z) - e^nu(z') + 1, z ~ q, z' ~ p: in expectation at most KL(q || p), and equal to it at nu = log q / p."""
-    return nu_q.clamp_max(MOST) - torch.exp(nu_p.clamp_max(MOST)) + 1
+    return nu_q.double().clamp_max(MOST) - torch.exp(nu_p.double().clamp_max(MOST)) + 1
+
+
+def learned_dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
+    """The same up to nu(z') = 10, and beyond it with a slope that can be descended."""
+    held = nu_p.clamp_max(STEEP)
+    return nu_q - torch.exp(held) * (1 + nu_p - held) + 1
 
 
 def _has_features(model: LatentModel) -> None:
-    if not getattr(model.posterior, "has_features", False):
+    if not getattr(model.posterior, "features", 0):
         raise Problem(
             "nu(x, z) reads the features of an implicit posterior, and this one has none: "
             "use --posterior implicit or implicit-linear, on the ball wrapped-implicit or wrapped-linear"
@@ -41,9 +49,7 @@ def dual_rate(critic: nn.Module, joint: bool) -> Term:
 
     def value(draw: Draw) -> Tensor:
         z, h = draw.first, _features(draw, joint)
-        nu: Tensor = critic(z, h)
-        other = critic(prior_draws(draw), h)
-        return dual(nu, other) + nu - nu.clamp_max(MOST)  # not held for the encoder, which learns from its slope
+        return learned_dual(critic(z, h), critic(prior_draws(draw), h))
 
     return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
 
@@ -53,6 +59,6 @@ def dual_critic(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
 
     def value(draw: Draw) -> Tensor:
         z, h = constant(draw.first), _features(draw, joint)
-        return -dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
+        return -learned_dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
     return Term("critic", value, check=_has_features if joint else _anything, modules=(critic,))

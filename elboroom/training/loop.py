@@ -48,7 +48,8 @@ class Loop:
                 move(method, player, loss.total)
                 costs.append(cost(loss, draw.batch))
             if number in losses:
-                logged |= {k: v for k, v in losses[number].logged.items() if k not in logged}
+                known = {*logged, "loss"} if player.rival else logged
+                logged |= {k: v for k, v in losses[number].logged.items() if k not in known}
         method.update(step, losses)
         return logged
 

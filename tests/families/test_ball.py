@@ -370,6 +370,9 @@ def test_a_centre_beyond_the_margin_is_pulled_in_and_can_come_back() -> None:
     close(at.norm(dim=-1), torch.full((1,), (1 - MARGIN) / math.sqrt(2), dtype=torch.float64))
     (slope,) = torch.autograd.grad(ball.log0(at).norm(), u)
     assert (slope * u).sum() > 0.01, "what would bring it nearer moves it there"
+    bent = Ball(2.0, learned=True)
+    (slope,) = torch.autograd.grad(bent.centre(torch.zeros(1, 2)).sum(), bent.raw)
+    assert slope == 0, "of a centre that starts at the origin"
     inside = 0.3 * u.detach() / 50
     torch.testing.assert_close(ball.centre(inside), ball.exp0(inside))
 
@@ -428,7 +431,8 @@ def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> N
     posterior = WrappedImplicitPosterior(Net(3 + 4), Ball(0.5), 4, 6, 3, linear)
     q = posterior(Batch(X))
     centre, h = posterior.net(X).split([3, 4], -1)
-    assert torch.equal(q.features, h)
+    assert torch.equal(q.features, posterior.net(X)), "q depends on the centre too, and nu is to know it"
+    assert posterior.features == 7
     torch.manual_seed(2)
     z = q.rsample((2,))
     torch.manual_seed(2)

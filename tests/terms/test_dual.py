@@ -18,7 +18,7 @@ from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.terms import dual as module
-from elboroom.terms.dual import dual, dual_critic, dual_rate
+from elboroom.terms.dual import CLIP, dual, dual_critic, dual_rate, learned_dual
 from elboroom.training.batches import Batches, batch_of, reseed
 from elboroom.training.loop import Loop, move
 
@@ -131,15 +131,28 @@ def test_the_encoder_still_learns_where_nu_is_held() -> None:
 
 
 def test_nothing_overflows() -> None:
+    """Nor does the square of the slope, which an optimiser keeps; and a nu that is too large comes down."""
     nu = torch.tensor([1e4], requires_grad=True)
-    value = dual(torch.zeros(1), nu)
-    value.backward()
-    assert torch.isfinite(value)
-    assert torch.isfinite(nu.grad)  # type: ignore[arg-type]
+    assert torch.isfinite(dual(torch.zeros(1), nu))
+    learned_dual(torch.zeros(1), nu).backward()
+    assert nu.grad is not None
+    assert nu.grad < 0
+    assert torch.isfinite((1e3 * nu.grad).square())
+
+
+@pytest.mark.parametrize("nu", [-3.0, 0.0, 5.0, 9.9])
+def test_what_is_learned_from_is_the_dual_itself(nu: float) -> None:
+    both = torch.tensor([nu + 50]), torch.tensor([nu])
+    torch.testing.assert_close(learned_dual(*both).double(), dual(*both), rtol=1e-5, atol=1e-5)
+
+
+def test_a_rate_of_80_nats_is_said() -> None:
+    assert dual(torch.tensor([80.0]), torch.tensor([-20.0])).item() == pytest.approx(81.0)
 
 
 # -- on the methods ----------------------------------------------------------------------------------------------------
 
+RIVAL, OWN = 0, 1  # in the order of their turns
 GAMES = ["implicit-vae", "implicit-vae-mi", "apo-vae", "apo-vae-vamp"]
 
 
@@ -156,19 +169,32 @@ def shared(method: Method, data: DataSet) -> Draw:
 
 
 @pytest.mark.parametrize("name", GAMES)
+def test_nu_has_its_turns_before_the_model_and_a_limit_to_its_slope(pixels: DataSet, name: str) -> None:
+    method = game(name, pixels)
+    assert "critic" in method.players[RIVAL].moves
+    assert list(method.players[RIVAL].turns(0, [])) == list(range(5))
+    assert method.players[OWN].moves == ("vae",)
+    assert method.clips["critic"] == CLIP
+    batches = Batches(pixels, "train", 8, 0, (), torch.device("cpu"))
+    logged = Loop(method, batches, 0).step(0)
+    parts = logged["nll"] + logged["dual.weight"] * logged["dual"]
+    assert float(logged["loss"]) == pytest.approx(float(parts), rel=1e-5), "the loss of the step is the model's"
+
+
+@pytest.mark.parametrize("name", GAMES)
 def test_nu_sends_no_gradient_into_the_encoder(pixels: DataSet, name: str) -> None:
     """Codes and features are detached; pseudo-inputs move with nu, so draws of their prior are not."""
     method = game(name, pixels)
     draw = shared(method, pixels)
-    loss = method.players[1].objective(draw).total
-    codes, own = draw.z, method.players[1].moves
+    loss = method.players[RIVAL].objective(draw).total
+    codes, own = draw.z, method.players[RIVAL].moves
     assert torch.autograd.grad(loss, codes, allow_unused=True, retain_graph=True) == (None,)
     moved = torch.autograd.grad(loss, [p for group in own for p in method.owned[group]], retain_graph=True)
     assert all(grad.any() for grad in moved)
     encoder = torch.autograd.grad(loss, method.owned["vae"], allow_unused=True)
     assert all(grad is None for grad in encoder) == ("pseudo" not in own)
     before = [p.detach().clone() for p in method.owned["vae"]]
-    move(method, method.players[1], method.players[1].objective(shared(method, pixels)).total)
+    move(method, method.players[RIVAL], method.players[RIVAL].objective(shared(method, pixels)).total)
     assert all(torch.equal(a, b) for a, b in zip(before, method.owned["vae"], strict=True))
 
 
@@ -177,7 +203,7 @@ def test_the_model_pleases_nu_through_its_codes_alone(pixels: DataSet, name: str
     """Neither through the features that nu reads nor through draws of a prior that the encoder makes."""
     method = game(name, pixels)
     draw = shared(method, pixels)
-    (weight, term) = method.players[0].objective.parts[1]
+    (weight, term) = method.players[OWN].objective.parts[1]
     whole = torch.autograd.grad(term.mean(draw), method.owned["vae"], allow_unused=True, retain_graph=True)
     codes = [draw.z, *([draw.z.log_gap] if hasattr(draw.z, "log_gap") else [])]  # and what points of the ball carry
     back = torch.autograd.grad(term.mean(draw), codes, retain_graph=True)
