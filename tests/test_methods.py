@@ -87,7 +87,8 @@ def test_the_loss_is_the_formula_of_what_is_logged(bench: Bench, name: str) -> N
     method = bench.fresh(name)
     loop = bench.loop(method)
     for step in range(3):
-        parts = [(deepcopy(weight), term) for weight, term in method.players[0].objective.parts]  # before it moves on
+        own = next(player for player in method.at(step).players if not player.rival)
+        parts = [(deepcopy(weight), term) for weight, term in own.objective.parts]  # before it moves on
         logged = loop.step(step)
         total = torch.zeros(())
         for weight, term in parts:
