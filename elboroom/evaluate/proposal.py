@@ -83,7 +83,7 @@ def flow(split: Split, steps: int = 250, each: int = 64) -> Fit:
             draws.append(((z - mean) / std)[:each].transpose(0, 1))
     given = torch.cat([torch.cat(means), torch.cat(stds).log()], 1)  # (n, 2J)
     w = torch.cat(draws)  # (n, S, J)
-    centre, spread = given.mean(0), given.std(0) + 1e-3
+    centre, spread = given.mean(0), given.std(0, correction=0) + 1e-3
     with torch.random.fork_rng():
         torch.manual_seed(split.seed)
         net = _trained((given - centre) / spread, w, steps)

@@ -26,7 +26,7 @@ class Gate(Transform):
 
     def __init__(self, m: Tensor, raw: Tensor) -> None:
         super().__init__()
-        self.m, self.log_s = m, nn.functional.logsigmoid(raw + 1.5)
+        self.m, self.log_s = widened(m), nn.functional.logsigmoid(widened(raw) + 1.5)
         self.s = self.log_s.exp()
 
     def _call(self, x: Tensor) -> Tensor:

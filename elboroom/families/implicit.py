@@ -13,7 +13,7 @@ from elboroom.core import ranks
 from elboroom.core.draw import Batch
 from elboroom.core.pairs import closed_kl
 from elboroom.core.problem import Problem
-from elboroom.families.gaussian import LOG_2PI, Gaussian
+from elboroom.families.gaussian import LOG_2PI, Gaussian, widened
 
 
 class Implicit(Distribution):
@@ -32,7 +32,12 @@ class Implicit(Distribution):
         rows = len(tuple(sample_shape))
         e = ranks.normal((*sample_shape, *self.features.shape[:-1], self.noise), self.features, rows)
         h = self.features.expand(*sample_shape, *self.features.shape)
-        z: Tensor = self.generator(torch.cat([h, e], -1))
+        return self._made(h, e)
+
+    def _made(self, h: Tensor, e: Tensor) -> Tensor:
+        """G(h, e), in single precision whatever that of the net: else z is rounded by as much as a narrow q is wide."""
+        with torch.autocast(h.device.type, enabled=False):
+            z: Tensor = self.generator(widened(torch.cat([h, e], -1)))
         return z
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
@@ -45,8 +50,7 @@ class Implicit(Distribution):
         noise = torch.randn(self.few, self.noise, generator=torch.Generator().manual_seed(0)).to(self.features)
         shape = (self.few, *self.features.shape[:-1])
         e = noise.view(self.few, *([1] * (len(shape) - 1)), self.noise).expand(*shape, self.noise)
-        z: Tensor = self.generator(torch.cat([self.features.expand(self.few, *self.features.shape), e], -1))
-        return z.mean(0)
+        return self._made(self.features.expand(self.few, *self.features.shape), e).mean(0)
 
     def moments(self) -> Gaussian:
         """The Gaussian of the mean and variance of a few samples, without gradient."""
@@ -105,7 +109,8 @@ class SharedGaussian(Distribution):
         """loc + A e, (*sample_shape, B, J)."""
         shape = (*sample_shape, *self.loc.shape[:-1], self.root.shape[1])
         rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
-        return self.loc + ranks.normal(shape, self.loc, rows) @ self.root.T
+        with torch.autocast(self.loc.device.type, enabled=False):
+            return self.loc + ranks.normal(shape, self.loc, rows) @ self.root.T
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
@@ -142,7 +147,9 @@ class LinearImplicitPosterior(nn.Module):
     def law(self, h: Tensor) -> SharedGaussian:
         """q(z|x) of the features h(x)."""
         weight, size = self.generator.weight, h.shape[-1]
-        return SharedGaussian(h @ weight[:, :size].T + self.generator.bias, weight[:, size:], h)
+        with torch.autocast(h.device.type, enabled=False):
+            loc = widened(h) @ weight[:, :size].T + self.generator.bias
+        return SharedGaussian(loc, weight[:, size:], h)
 
     def forward(self, batch: Batch) -> SharedGaussian:
         return self.law(self.net(batch.x, batch.u))

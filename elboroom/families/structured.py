@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 import torch
-from scipy.special import gammaincinv
 from torch import Tensor, nn
 from torch.distributions import Distribution, StudentT
 
@@ -59,11 +58,10 @@ class HeavyTailed(Distribution):
         return log_prob.sum(-1)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        # a normal over the root of a chi-square, which is a gamma, by the inverse of its distribution function
+        # a normal over the root of a mean of nine squares of others
         scale = self.t.scale
-        shape = (*sample_shape, *scale.shape)
-        chi2 = torch.from_numpy(2 * gammaincinv(4.5, ranks.uniform(shape, scale, 0).double().cpu().numpy())).to(scale)
-        return scale * ranks.normal(shape, scale, 0) / torch.sqrt(chi2.clamp_min(1e-6) / 9)
+        e = ranks.normal((*sample_shape, *scale.shape, 10), scale, 0)
+        return scale * e[..., 0] / e[..., 1:].square().mean(-1).sqrt()
 
 
 class StudentPrior(AnisotropicNormal):

@@ -72,4 +72,6 @@ def space_of(model: LatentModel) -> Space:
     family: Any = model.families[0]
     if getattr(family, "surface", False):
         return Sphere()
-    return Globe(model.posterior.ball) if issubclass(family, Wrapped) else Plane()  # type: ignore[arg-type]
+    if not issubclass(family, Wrapped):
+        return Plane()
+    return Globe(getattr(model.prior, "ball", None) or model.posterior.ball)  # type: ignore[arg-type]

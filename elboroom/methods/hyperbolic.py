@@ -13,7 +13,7 @@ from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
 from elboroom.nets.dual import contested
-from elboroom.terms.dual import CLIP, dual_critic, dual_rate
+from elboroom.terms.dual import BETAS, dual_critic, dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear
 
@@ -63,7 +63,7 @@ def apo_vae_vamp(
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
     critic_lr: Positive = 1e-4,
-    pseudo_lr: Positive = 1e-3,
+    pseudo_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
     """APo-VAE whose prior is the posterior of K pseudo-inputs, which move with nu: both ascend the dual KL, no bound.
@@ -77,7 +77,7 @@ def apo_vae_vamp(
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
     critic_lr: learning rate of nu
-    pseudo_lr: learning rate of the pseudo-inputs
+    pseudo_lr: learning rate of the pseudo-inputs; they move away from q(z), and much faster than nu the game runs away
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
     """
     own, choices = chosen(parts, POSTERIOR, generator), parts.choices
@@ -110,7 +110,10 @@ def _game(
         turns=times(turns),
         rival=True,
     )
-    groups = {"vae": Group([model.posterior, model.likelihood]), "critic": Group(critic, adam(critic_lr), CLIP)}
+    groups = {
+        "vae": Group([model.posterior, model.likelihood]),
+        "critic": Group(critic, adam(critic_lr, BETAS), clip=0),
+    }
     if pseudo is not None:
         groups["pseudo"] = Group(model.prior, pseudo)
     own = Player(nll() + weight * dual_rate(critic, joint=True), moves="vae")

@@ -9,7 +9,7 @@ from elboroom.core.problem import Problem
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
 from elboroom.nets.dual import contested
-from elboroom.terms.dual import CLIP, dual_critic, dual_rate
+from elboroom.terms.dual import BETAS, dual_critic, dual_rate
 from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
 
@@ -83,5 +83,5 @@ def _game(
             Player(nll() + weight * dual_rate(critic, joint), moves="vae"),
         ],
         vae=Group([model.posterior, model.prior, model.likelihood]),
-        critic=Group(critic, adam(critic_lr), CLIP),
+        critic=Group(critic, adam(critic_lr, BETAS), clip=0),
     )

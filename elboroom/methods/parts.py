@@ -199,7 +199,7 @@ class Parts:
             return NoPrior(self.latent)
         learned = kind in LEARNED or (kind in WITH_VARIANCES and self.choices.variances_learned)
         if u == "unseen" and learned:
-            raise Problem(f"--prior {kind} is learned, which this method has no use for: use --prior normal")
+            raise Problem(f"--prior {kind} is learned, which this method has no use for: leave it out")
         if posterior is None and kind in NATURAL.values():
             raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")
         if self.given and u == "seen" and kind in CONDITIONAL:

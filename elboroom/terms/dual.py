@@ -11,9 +11,12 @@ from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import prior_draws
 
-MOST = 600.0  # nu is held below this, so that e^nu does not overflow
-STEEP = 10.0  # where e^nu goes on as its tangent for those who learn from it: one draw in many would drown all others
-CLIP = 5.0  # norm of the gradient of a critic: a single draw with a large e^nu would stop it for thousands of turns
+MOST = 300.0  # nu is held below this, so that neither e^nu nor its square overflows
+STEEP = 30.0  # above any rate; from here e^nu goes on as its tangent for those who learn from it
+BETAS = (
+    0.5,
+    0.9,
+)  # of Adam for a critic: one draw with a large e^nu is to be forgotten in tens of turns, not in thousands
 
 
 def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
@@ -22,7 +25,7 @@ def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
 
 
 def learned_dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
-    """The same up to nu(z') = 10, and beyond it with a slope that can be descended."""
+    """The same up to nu(z') = 30, and beyond it with a slope that can be descended."""
     held = nu_p.clamp_max(STEEP)
     return nu_q - torch.exp(held) * (1 + nu_p - held) + 1
 
@@ -31,7 +34,7 @@ def _has_features(model: LatentModel) -> None:
     if not getattr(model.posterior, "features", 0):
         raise Problem(
             "nu(x, z) reads the features of an implicit posterior, and this one has none: "
-            "use --posterior implicit or implicit-linear, on the ball wrapped-implicit or wrapped-linear"
+            "leave --posterior out, and choose by --generator"
         )
 
 

@@ -106,3 +106,17 @@ def test_features_and_generator_both_learn() -> None:
     posterior = ImplicitPosterior(Net(), H, NOISE, J, width=8)
     posterior(Batch(torch.randn(5, 6))).rsample((1,)).square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in posterior.parameters())
+
+
+def test_mixed_precision_does_not_round_the_samples() -> None:
+    """Autocast takes products to eight bits; a narrow q around 2.5 would have three values left."""
+    posterior = ImplicitPosterior(nn.Identity(), 1, 1, 1)
+    generator = nn.Linear(2, 1)
+    with torch.no_grad():
+        generator.weight.copy_(torch.tensor([[0.0, 0.002]]))
+        generator.bias.fill_(2.5)
+    posterior.generator = nn.Sequential(generator)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        z = posterior.law(torch.zeros(1, 1)).sample((4000,))
+    assert z.dtype == torch.float32
+    assert z.std().item() == pytest.approx(0.002, rel=0.1)

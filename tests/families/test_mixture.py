@@ -61,6 +61,7 @@ def test_density_and_mean_are_those_of_torch(latent: int) -> None:
     p, z = mixture(latent), torch.randn(4, 5, latent).double() * 3
     torch.testing.assert_close(p.log_prob(z), reference(p).log_prob(z), rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(p.mean, reference(p).mean)
+    torch.testing.assert_close(p.variance, reference(p).variance)
     assert p.mean.shape == (latent,)
 
 

@@ -8,8 +8,8 @@ import torch
 
 from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.problem import Problem
+from elboroom.families.flow_prior import FlowPrior
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
-from elboroom.families.mixture import MixturePrior
 from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.latent import robustness
 
@@ -53,7 +53,7 @@ def test_drift_is_in_standard_deviations_of_the_prior(model: LatentModel) -> Non
 
 
 def test_a_prior_of_unknown_deviations_counts_as_one_of_ones(model: LatentModel) -> None:
-    mixed = LatentModel(model.posterior, MixturePrior(4, 3), model.likelihood)
+    mixed = LatentModel(model.posterior, FlowPrior(4, 2, 8), model.likelihood)
     clean = Batch(torch.zeros(1, 1, 4, 4))
     assert robustness.respond(mixed, Batch(1 - clean.x), clean).drift == pytest.approx(2.0)
 

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from elboroom.core.ball import Ball
+from elboroom.core.draw import LatentModel
 from elboroom.data.dataset import DataSet
-from elboroom.latent.spaces import Globe, Plane, Sphere
+from elboroom.families.ball import Wrapped, WrappedPrior
+from elboroom.latent.spaces import Globe, Plane, Sphere, space_of
 from elboroom.runs import train
 
 TINY: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-300", "threads": 1}
@@ -40,6 +43,14 @@ def test_a_great_circle_keeps_the_norm_and_its_speed() -> None:
 def test_the_plane_has_straight_lines() -> None:
     a, b = torch.zeros(2), torch.tensor([3.0, 6.0])
     torch.testing.assert_close(Plane().way(a, b, 4), torch.tensor([[0.0, 0], [1, 2], [2, 4], [3, 6]]))
+
+
+def test_a_posterior_that_wraps_another_has_the_ball_of_its_prior() -> None:
+    posterior, prior = nn.Identity(), WrappedPrior(2, Ball(0.5))
+    posterior.family = Wrapped  # type: ignore[assignment]
+    space = space_of(LatentModel(posterior, prior, nn.Identity()))
+    assert isinstance(space, Globe)
+    assert space.ball is prior.ball
 
 
 @pytest.mark.parametrize(("method", "kind"), [("vmf-vae", Sphere), ("p-vae", Globe), ("vae", Plane)])

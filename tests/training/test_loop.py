@@ -29,7 +29,7 @@ def test_a_step_is_backward_and_plain_adam(net: str) -> None:
     optimiser = torch.optim.Adam(plain.parameters(), lr=1e-3, foreach=False, fused=False)
     batches = Batches(data, "train", 8, 0, (), torch.device("cpu"))
     loop = Loop(ours, batches, seed=0)
-    for step in range(3):
+    for step in range(2):  # in a third rounding may turn a rectifier on that was off
         loop.step(step)
         reseed(0, step, 0, 0)
         draw = Draw(plain, batches(step))
