@@ -86,8 +86,6 @@ def apo_vae_vamp(
     if choices.prior != "auto":
         raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {choices.prior} out")
     model = parts.vae(own, u="unseen")
-    if not hasattr(model.posterior, "law"):
-        raise Problem(f"pseudo-inputs need a posterior on the ball, not --posterior {choices.posterior}: leave it out")
     pseudo = pseudo_inputs(parts, model.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
     vamp = LatentModel(model.posterior, VampPrior(model.posterior, pseudo, parts.latent), model.likelihood)
     return _game(parts, vamp, own, warmup, start, critic_lr, critic_turns, adam(pseudo_lr))

@@ -17,12 +17,14 @@ Generator = Literal["linear", "mlp"]
 POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 
-def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator) -> str:
-    """The posterior of a generator; refuses one of these under its own name, which would be to say it twice."""
+def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint: bool = True) -> str:
+    """The posterior of a generator; refuses another, which nu(x, z) could not read, and one of these by its own name."""
     told = parts.choices.posterior
     for name, posterior in posteriors.items():
         if told == posterior:
             raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {told}")
+    if joint and told != "auto":
+        raise Problem(f"nu(x, z) reads the features of a generator, which --posterior {told} has not: leave it out")
     return posteriors[generator]
 
 
@@ -73,7 +75,7 @@ def _game(
     parts: Parts, generator: Generator, joint: bool, warmup: float, start: float, critic_lr: float, turns: int
 ) -> Method:
     """nu, which reads codes, or these beside features of x, and after its turns the model, on one Draw."""
-    own = chosen(parts, POSTERIOR, generator)
+    own = chosen(parts, POSTERIOR, generator, joint)
     model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint)
     critic, weight = model.critic, Linear(start, 1, parts.span(warmup))
     return Method(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
 from elboroom.core.draw import Batch, Draw, LatentModel
-from elboroom.core.method import Method, adam
+from elboroom.core.method import Method, adam, descend
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
@@ -20,6 +20,7 @@ from elboroom.methods.registry import card
 from elboroom.nets.dual import DualCritic
 from elboroom.terms import dual as module
 from elboroom.terms.dual import BETAS, dual, dual_critic, dual_rate, learned_dual
+from elboroom.terms.evidence import nll
 from elboroom.training.batches import Batches, batch_of, reseed
 from elboroom.training.loop import Loop, move
 
@@ -247,7 +248,15 @@ def test_five_turns_of_nu_on_one_draw(pixels: DataSet, name: str) -> None:
 
 
 def test_the_dual_needs_features_and_says_so(pixels: DataSet) -> None:
-    with pytest.raises(Problem, match="leave --posterior out"):
-        card("implicit-vae").build(Parts(pixels.about, Choices(latent=3, posterior="gaussian"), 8), {})
+    for name, posterior in (
+        ("implicit-vae", "gaussian"),
+        ("implicit-vae", "wrapped-implicit"),
+        ("apo-vae-vamp", "vmf"),
+    ):
+        with pytest.raises(Problem, match=f"which --posterior {posterior} has not: leave it out"):
+            card(name).build(Parts(pixels.about, Choices(latent=3, posterior=posterior), 8), {})
+    plain = card("vae").build(Parts(pixels.about, Choices(latent=3), 8), {}).model
+    with pytest.raises(Problem, match="choose by --generator"):
+        descend(plain, nll() + dual_rate(DualCritic(3, 4), joint=True))
     method = card("implicit-vae-mi").build(Parts(pixels.about, Choices(latent=3, posterior="gaussian"), 8), {})
     assert isinstance(method.model.posterior, GaussianPosterior)
