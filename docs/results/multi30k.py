@@ -79,11 +79,11 @@ PLANS = [
     Plan("multi30k-vae-iaf", "vae-iaf"),
     Plan("multi30k-vae-nsf", "vae", {"posterior": "nsf"}),
     Plan("multi30k-implicit-vae", "implicit-vae"),
-    Plan("multi30k-implicit-vae-mlp", "implicit-vae", {"generator": "mlp"}),
+    Plan("multi30k-implicit-vae-mlp", "implicit-vae", {"generator": "mlp", "critic_loss": "logistic"}),
     Plan("multi30k-implicit-vae-mi", "implicit-vae-mi"),
     Plan("multi30k-p-vae", "p-vae"),
     Plan("multi30k-apo-vae", "apo-vae"),
-    Plan("multi30k-apo-vae-mlp", "apo-vae", {"generator": "mlp"}),
+    Plan("multi30k-apo-vae-mlp", "apo-vae", {"generator": "mlp", "critic_loss": "logistic"}),
     Plan("multi30k-apo-vae-vamp", "apo-vae-vamp"),
 ]
 

@@ -13,7 +13,7 @@ from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
 from elboroom.nets.dual import contested
-from elboroom.terms.dual import BETAS, dual_critic, dual_rate
+from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear
 
@@ -37,6 +37,7 @@ def apo_vae(
     generator: Generator = by_data("mlp", tokens="linear"),
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
+    critic_loss: Lesson = by_data("logistic", tokens="dual"),
     critic_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
@@ -47,11 +48,12 @@ def apo_vae(
     generator: of v: linear, or mlp, which leaves q(z|x) without a density
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
+    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
     critic_lr: learning rate of nu
     critic_turns: steps of nu for one of the model
     """
     own = chosen(parts, POSTERIOR, generator)
-    return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, critic_lr, critic_turns)
+    return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, critic_loss, critic_lr, critic_turns)
 
 
 @method(
@@ -62,6 +64,7 @@ def apo_vae_vamp(
     generator: Generator = "linear",
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
+    critic_loss: Lesson = by_data("logistic", tokens="dual"),
     critic_lr: Positive = 1e-4,
     pseudo_lr: Positive = 1e-5,
     critic_turns: Count = 5,
@@ -78,6 +81,7 @@ def apo_vae_vamp(
     generator: of v: linear, or mlp
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
+    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
     critic_lr: learning rate of nu
     pseudo_lr: learning rate of the pseudo-inputs; they move away from q(z), for which there is no end: not fast
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
@@ -88,7 +92,7 @@ def apo_vae_vamp(
     model = parts.vae(own, u="unseen")
     pseudo = pseudo_inputs(parts, model.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
     vamp = LatentModel(model.posterior, VampPrior(model.posterior, pseudo, parts.latent), model.likelihood)
-    return _game(parts, vamp, own, warmup, start, critic_lr, critic_turns, adam(pseudo_lr))
+    return _game(parts, vamp, own, warmup, start, critic_loss, critic_lr, critic_turns, adam(pseudo_lr))
 
 
 def _game(
@@ -97,6 +101,7 @@ def _game(
     posterior: str,
     warmup: float,
     start: float,
+    by: Lesson,
     critic_lr: float,
     turns: int,
     pseudo: Any = None,
@@ -105,7 +110,7 @@ def _game(
     judged, weight = contested(model, parts.latent, parts.chart(posterior), True), Linear(start, 1, parts.span(warmup))
     critic = judged.critic
     rival = Player(
-        dual_critic(critic, joint=True, prior=pseudo is not None),
+        dual_critic(critic, joint=True, prior=pseudo is not None, by=by),
         moves="critic" if pseudo is None else ("critic", "pseudo"),
         turns=times(turns),
         rival=True,

@@ -9,7 +9,7 @@ from elboroom.core.problem import Problem
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
 from elboroom.nets.dual import contested
-from elboroom.terms.dual import BETAS, dual_critic, dual_rate
+from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
 
@@ -34,6 +34,7 @@ def implicit_vae(
     generator: Generator = by_data("mlp", tokens="linear"),
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
+    critic_loss: Lesson = by_data("logistic", tokens="dual"),
     critic_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
@@ -45,10 +46,11 @@ def implicit_vae(
     generator: linear, as published for text, or mlp, truly implicit
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
+    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
-    return _game(parts, generator, True, warmup, start, critic_lr, critic_turns)
+    return _game(parts, generator, True, warmup, start, critic_loss, critic_lr, critic_turns)
 
 
 @method("implicit-vae-mi", "nll + w(t) (E_q(z) nu(z) - E_p e^nu(z) + 1), not a bound", paper="Fang et al. 2019")
@@ -57,6 +59,7 @@ def implicit_vae_mi(
     generator: Generator = by_data("mlp", tokens="linear"),
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
+    critic_loss: Lesson = by_data("logistic", tokens="dual"),
     critic_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
@@ -65,14 +68,22 @@ def implicit_vae_mi(
     generator: linear, as published for text, or mlp, truly implicit
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
+    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
-    return _game(parts, generator, False, warmup, start, critic_lr, critic_turns)
+    return _game(parts, generator, False, warmup, start, critic_loss, critic_lr, critic_turns)
 
 
 def _game(
-    parts: Parts, generator: Generator, joint: bool, warmup: float, start: float, critic_lr: float, turns: int
+    parts: Parts,
+    generator: Generator,
+    joint: bool,
+    warmup: float,
+    start: float,
+    by: Lesson,
+    critic_lr: float,
+    turns: int,
 ) -> Method:
     """nu, which reads codes, or these beside features of x, and after its turns the model, on one Draw."""
     own = chosen(parts, POSTERIOR, generator, joint)
@@ -81,7 +92,7 @@ def _game(
     return Method(
         model,
         players=[
-            Player(dual_critic(critic, joint), moves="critic", turns=times(turns), rival=True),
+            Player(dual_critic(critic, joint, by=by), moves="critic", turns=times(turns), rival=True),
             Player(nll() + weight * dual_rate(critic, joint), moves="vae"),
         ],
         vae=Group([model.posterior, model.prior, model.likelihood]),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from elboroom.core.ball import constant
 from elboroom.core.draw import Draw, LatentModel
@@ -28,6 +32,13 @@ def learned_dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
     """The same up to nu(z') = 30, and beyond it with a slope that can be descended."""
     held = nu_p.clamp_max(STEEP)
     return nu_q - torch.exp(held) * (1 + nu_p - held) + 1
+
+
+Lesson = Literal["dual", "logistic"]
+LESSONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "dual": lambda nu_q, nu_p: -learned_dual(nu_q, nu_p),
+    "logistic": lambda nu_q, nu_p: F.softplus(-nu_q) + F.softplus(nu_p),
+}
 
 
 def _has_features(model: LatentModel) -> None:
@@ -57,11 +68,16 @@ def dual_rate(critic: nn.Module, joint: bool) -> Term:
     return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
 
 
-def dual_critic(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
-    """The negative of the dual, what nu descends: codes and features detached, and draws of p unless the prior moves too."""
+def dual_critic(critic: nn.Module, joint: bool, prior: bool = False, by: Lesson = "dual") -> Term:
+    """What nu descends: codes and features detached, and draws of p unless the prior moves too.
+
+    The negative of the dual, or by = logistic the cross-entropy of telling q from p, whose optimum is log q / p as well:
+    no draw has a slope above one, and where q is singular, its KL without end, nu grows slowly.
+    """
+    lesson = LESSONS[by]
 
     def value(draw: Draw) -> Tensor:
         z, h = constant(draw.first), _features(draw, joint)
-        return -learned_dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
+        return lesson(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
     return Term("critic", value, check=_has_features if joint else _anything, modules=(critic,))

@@ -19,7 +19,7 @@ from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.nets.dual import DualCritic
 from elboroom.terms import dual as module
-from elboroom.terms.dual import BETAS, dual, dual_critic, dual_rate, learned_dual
+from elboroom.terms.dual import BETAS, LESSONS, dual, dual_critic, dual_rate, learned_dual
 from elboroom.terms.evidence import nll
 from elboroom.training.batches import Batches, batch_of, reseed
 from elboroom.training.loop import Loop, move
@@ -142,8 +142,9 @@ def test_nothing_overflows() -> None:
     assert torch.isfinite((1e3 * nu.grad).square())
 
 
+@pytest.mark.parametrize("by", LESSONS)
 @pytest.mark.parametrize("kl", [1.0, 3.0])
-def test_nu_settles_at_the_log_ratio(kl: float) -> None:
+def test_nu_settles_at_the_log_ratio(kl: float, by: str) -> None:
     """q = N(m, I) held still: E_q nu is KL and E_p e^nu is one, though few draws of p carry the latter."""
     torch.manual_seed(0)
     shift = torch.zeros(4)
@@ -152,7 +153,7 @@ def test_nu_settles_at_the_log_ratio(kl: float) -> None:
     optimiser = adam(1e-3, BETAS)(list(critic.parameters()))
     for _ in range(1500):
         optimiser.zero_grad()
-        (-learned_dual(critic(torch.randn(64, 4) + shift), critic(torch.randn(64, 4)))).mean().backward()
+        LESSONS[by](critic(torch.randn(64, 4) + shift), critic(torch.randn(64, 4))).mean().backward()
         optimiser.step()
     with torch.no_grad():
         nu = critic(torch.randn(100_000, 4) + shift)
