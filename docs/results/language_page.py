@@ -221,6 +221,9 @@ floors, as published for this trunk).
   `dae`) reconstruct little better than the language model predicts, worse than `bn-vae` does through its noise: on the test
   split one direction has 99.9 % of the variance of the codes of `ae`, two have as much of that of `dae`, three of that of
   `wae-d`, while five directions of `bn-vae-0.6` have 93 %. AU does not show this, since every dimension moves along with them.
+- Reconstructions are decoded from the mean code. That of a wide posterior on the ball is the origin, where hardly any of
+  its draws are: decoders of `p-vae` and `apo-vae` have not seen what gyroplanes make of it, and end the sentence at once.
+  A draw of the posterior is decoded as well as a sample is.
 - Where a floor holds the rate up, choosing by the ELBO at weight one takes the look at which the rate happened to be lowest.
 
 {_critics(records, "multi30k-")}
