@@ -18,13 +18,15 @@ POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 
 def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint: bool = True) -> str:
-    """The posterior of a generator; refuses another, which nu(x, z) could not read, and one of these by its own name."""
+    """The posterior of a generator; refuses another where nu reads its features, and one of these by its own name."""
     told = parts.choices.posterior
     for name, posterior in posteriors.items():
         if told == posterior:
             raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {told}")
     if joint and told != "auto":
-        raise Problem(f"nu(x, z) reads the features of a generator, which --posterior {told} has not: leave it out")
+        raise Problem(
+            f"nu(x, z) reads the features of the generator: choose by --generator, and leave --posterior {told} out"
+        )
     return posteriors[generator]
 
 

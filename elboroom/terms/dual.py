@@ -17,10 +17,7 @@ from elboroom.terms.adversarial import prior_draws
 
 MOST = 300.0  # nu is held below this, so that neither e^nu nor its square overflows
 STEEP = 30.0  # above any rate; from here e^nu goes on as its tangent for those who learn from it
-BETAS = (
-    0.5,
-    0.9,
-)  # of Adam for a critic: one draw with a large e^nu is to be forgotten in tens of turns, not in thousands
+BETAS = (0.5, 0.9)  # of Adam for a critic: one draw with a large e^nu is to be forgotten in tens of turns
 
 
 def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:

@@ -254,7 +254,7 @@ def test_the_dual_needs_features_and_says_so(pixels: DataSet) -> None:
         ("implicit-vae", "wrapped-implicit"),
         ("apo-vae-vamp", "vmf"),
     ):
-        with pytest.raises(Problem, match=f"which --posterior {posterior} has not: leave it out"):
+        with pytest.raises(Problem, match=f"leave --posterior {posterior} out"):
             card(name).build(Parts(pixels.about, Choices(latent=3, posterior=posterior), 8), {})
     plain = card("vae").build(Parts(pixels.about, Choices(latent=3), 8), {}).model
     with pytest.raises(Problem, match="choose by --generator"):
