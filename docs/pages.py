@@ -22,6 +22,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import axes
+
 import elboroom.methods  # noqa: F401 registers every method
 from elboroom.core.problem import Problem
 from elboroom.data import registry as data
@@ -78,6 +82,12 @@ def contents() -> str:
                 "Every loss is in nats per example: summed over pixels or words and over latent dimensions, averaged over the "
                 "batch. Methods are for images, vectors and text unless their page says otherwise.",
                 _table(("method", "loss", "what it is", "paper"), rows),
+                "## Posteriors and priors",
+                axes.HEAD,
+                _table(
+                    ("posterior", "q(z\\|x)", "has a rate with the priors", "outputs of an encoder"), axes.posteriors()
+                ),
+                _table(("prior", "p(z)"), axes.priors()),
                 "## Options of every method",
                 "Of the model:",
                 _options(_fields(Choices)),
@@ -162,7 +172,7 @@ def sprites() -> NDArray[np.uint8]:
 
 def _example(card: Card) -> str:
     kind, data = ("pixels", "dsprites") if "pixels" in card.on else ("tokens", "sentences")
-    first = next((o for o in card.options if isinstance(o.default_for(kind), int | float)), None)
+    first = next((o for o in card.options if type(o.default_for(kind)) in (int, float)), None)
     flag = f" --{first.name.replace('_', '-')} {_value(first.default_for(kind))}" if first else ""
     said = f", {first.name}={first.default_for(kind)!r}" if first else ""
     return f"""```sh

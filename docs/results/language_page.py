@@ -75,11 +75,11 @@ HOW = """NLL is -log p(x) by the importance-weighted bound with 100 draws of q(z
 split, the error in brackets being that of the 100 draws (last digits); over the sentences its standard error is {spread}, and
 mostly the same for all runs, which see the same sentences. PPL is that bound by word, ends of sentences
 counted. R and KL are the two parts of the ELBO at weight one with one draw, whatever trained the model. MI is over the
-split ({ceiling}), AU counts dimensions whose mean varies by more than 0.01. Encoders without a density have no NLL; the
+split ({ceiling}), AU counts dimensions whose mean has a variance of 0.01 or more. Encoders without a density have no NLL; the
 post-hoc one puts a Gaussian around each code and is not comparable with the first column; ‡ marks those under a prior that
 was itself fitted to the codes, for want of another, which are not comparable with the others either. † marks q(z|x) that
-can only be sampled: the draws are those of a Gaussian fitted to it and widened, which is a bound too, and a looser one;
-beside the mark, how many of the 100 draws count (effective sample size)."""
+can only be sampled: 90 of the draws are of a Gaussian fitted to it and widened, 10 of the prior, which is a bound too, and
+a looser one; beside the mark, how many of the 100 draws count (effective sample size)."""
 
 
 def _critics(records: Records, prefix: str, more: dict[str, dict[str, str]] | None = None) -> str:
@@ -211,7 +211,9 @@ The 29,000 English captions of Multi30k that were translated, 1,014 to choose by
 or more. {len(records)} runs on trunk a (LSTM 128/128, 32 dimensions), Adam 1e-3, batch 64, 10 epochs (sa-vae: 3, with 5
 inner steps, differentiated by central differences, those of the paper being one-sided; lagging-vae: at most 15 turns of the
 encoder), schedules scaled to the run, the best of ten looks at the ELBO of the validation split (at weight one, without
-floors, as published for this trunk).
+floors, as published for this trunk). Floors and targets are 8 nats (free-bits, ae-pretrained-free-bits, control-vae,
+mdr-vae and rows that end in free-bits); a number in a name is beta, gamma or kappa; vamp-vae has 100 pseudo-inputs,
+apo-vae-vamp 500, flow-prior 5 draws. All options are in `runs/*/spec.json`.
 
 {_how(records)}
 
@@ -225,10 +227,12 @@ floors, as published for this trunk).
   `wae-d`, while five directions of `bn-vae-0.6` have 93 %. AU does not show this, since every dimension moves along with them.
 - nu of `implicit-vae` and `apo-vae` learns by the dual itself, that of `implicit-vae-mlp` by the logistic loss: by the dual it
   was tried first, and ran away within 450 steps (dual values of 12,000 and more), so that the two rows differ in this too.
-- Reconstructions are decoded from the mean code. That of a wide posterior on the ball is the origin, where hardly any of
-  its draws are: decoders of `p-vae` and `apo-vae` have not seen what gyroplanes make of it, and end the sentence at once.
-  A draw of the posterior is decoded as well as a sample is.
-- Where a floor holds the rate up, choosing by the ELBO at weight one takes the look at which the rate happened to be lowest.
+- Reconstructions are decoded from the mean code. On the ball that is the centre of q(z|x), the origin where q has collapsed
+  onto the prior, and hardly any draws are near there: decoders of `p-vae` and `apo-vae` have not seen what gyroplanes make
+  of it, and end the sentence at once. A draw of the posterior is decoded as well as a sample is.
+- A floor makes rate free and does not ask for it: with one of 8 nats `vamp-vae` and `flow-prior` stayed near 0 (the first
+  bound of `flow-prior` has no floor). Where there is rate below a floor, choosing by the ELBO at weight one takes the look at
+  which it happened to be lowest.
 
 {_critics(records, "multi30k-")}
 10,000 samples word by word from z of the prior (of `ae` and `dae`, which have none, from the Gaussian of their codes), and

@@ -45,7 +45,7 @@ def _vamp(parts: Parts, posterior: nn.Module | None = None) -> nn.Module:
     if posterior is None or not hasattr(posterior, "law") or not has_density(cast(Any, posterior.family)):
         raise Problem(
             "--prior vamp is a mixture of what the encoder says of pseudo-inputs, each by itself: "
-            "use --posterior gaussian, vmf, power-spherical, wrapped or wrapped-linear"
+            "use --posterior gaussian, implicit-linear, vmf, power-spherical, wrapped or wrapped-linear"
         )
     pseudo = pseudo_inputs(parts, cast(nn.Module, posterior.net), parts.choices.pseudo_inputs)
     if type(posterior) is GaussianPosterior:

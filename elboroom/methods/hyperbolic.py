@@ -8,7 +8,7 @@ from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, Method, Player, adam, descend, times
 from elboroom.core.problem import Problem
 from elboroom.families.pseudo import VampPrior
-from elboroom.methods.implicit import Generator, chosen
+from elboroom.methods.implicit import CriticLoss, Generator, chosen, lesson
 from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
@@ -21,9 +21,14 @@ POSTERIOR = {"linear": "wrapped-linear", "mlp": "wrapped-implicit"}
 PSEUDO = 500  # pseudo-inputs, unless said; a step reads no more of them than a batch has rows
 
 
-@method("p-vae", "nll + w(t) kl, q(z|x) and p(z) wrapped normals, kl sampled", paper="Mathieu et al. 2019")
+@method(
+    "p-vae", "nll + w(t) kl, q(z|x) and p(z) wrapped normals, kl sampled", paper="Mathieu et al. 2019, Poincare VAEs"
+)
 def p_vae(parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.1) -> Method:
     """A VAE on the Poincare ball: wrapped normals for posterior and prior, gyroplanes before the decoder (--curvature).
+
+    Codes, reconstructions and interpolations start at the centre of q(z|x). With many dimensions and a wide q hardly any of
+    its draws are near there, the decoder has not seen the place, and sentences may come out empty: draws do not.
 
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
@@ -37,23 +42,29 @@ def apo_vae(
     generator: Generator = by_data("mlp", tokens="linear"),
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
-    critic_loss: Lesson = by_data("logistic", tokens="dual"),
+    critic_loss: CriticLoss = "auto",
     critic_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
-    """The implicit VAE on the Poincare ball: v = G(x, noise) wrapped around exp_0(F(x)), nu a function of log_0(z).
+    """The implicit VAE on the Poincare ball: a generator's draws wrapped around a centre that the encoder names.
+
+    z is v = G(x, noise) at the origin, carried along the ball to the centre F(x). nu is a critic, a net that reads log_0(z)
+    beside features of x and has its turns before each step of the model; its dual value is at most the KL.
+
+    Codes, reconstructions and interpolations start at the centre of q(z|x). With many dimensions and a wide q hardly any of
+    its draws are near there, the decoder has not seen the place, and sentences may come out empty: draws do not.
 
     Where the generator is linear q(z|x) is explicit, and its rate and likelihood are measured beside the dual one.
 
     generator: of v: linear, or mlp, which leaves q(z|x) without a density
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
-    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
+    critic_loss: what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else logistic
     critic_lr: learning rate of nu
     critic_turns: steps of nu for one of the model
     """
-    own = chosen(parts, POSTERIOR, generator)
-    return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, critic_loss, critic_lr, critic_turns)
+    own, by = chosen(parts, POSTERIOR, generator), lesson(parts, generator, critic_loss)
+    return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, by, critic_lr, critic_turns)
 
 
 @method(
@@ -64,16 +75,17 @@ def apo_vae_vamp(
     generator: Generator = "linear",
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
-    critic_loss: Lesson = by_data("logistic", tokens="dual"),
+    critic_loss: CriticLoss = "auto",
     critic_lr: Positive = 1e-4,
     pseudo_lr: Positive = 1e-5,
     critic_turns: Count = 5,
 ) -> Method:
-    """APo-VAE whose prior is the posterior of K pseudo-inputs, which move with nu: both ascend the dual KL, no bound.
+    """APo-VAE whose prior is the posterior of K pseudo-inputs, which move with nu, by its loss: no bound.
 
-    There are 500 of them unless --pseudo-inputs says otherwise, and they start as training examples. A prior that ascends
-    the KL is what was published; nothing holds it back, and with --pseudo-lr 1e-4 it has left q(z) behind in a thousand
-    steps on captions, never to be caught again. A prior that comes nearer is vae --posterior wrapped --prior vamp.
+    There are 500 of them unless --pseudo-inputs says otherwise, and they start as training examples; a step reads as many of
+    them as a batch has rows. A prior that moves away from q(z) is what was published; nothing holds it back, and with
+    --pseudo-lr 1e-4 it has left q(z) behind in a thousand steps on captions, never to be caught again. One that comes
+    nearer is vae --posterior wrapped --prior vamp.
 
     A generator that is linear keeps the density of q(z|x), and so that of the prior: with the other one there is no
     likelihood to be measured.
@@ -81,7 +93,7 @@ def apo_vae_vamp(
     generator: of v: linear, or mlp
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
-    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
+    critic_loss: what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else logistic
     critic_lr: learning rate of nu
     pseudo_lr: learning rate of the pseudo-inputs; they move away from q(z), for which there is no end: not fast
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
@@ -92,7 +104,8 @@ def apo_vae_vamp(
     model = parts.vae(own, u="unseen")
     pseudo = pseudo_inputs(parts, model.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
     vamp = LatentModel(model.posterior, VampPrior(model.posterior, pseudo, parts.latent), model.likelihood)
-    return _game(parts, vamp, own, warmup, start, critic_loss, critic_lr, critic_turns, adam(pseudo_lr))
+    by = lesson(parts, generator, critic_loss)
+    return _game(parts, vamp, own, warmup, start, by, critic_lr, critic_turns, adam(pseudo_lr))
 
 
 def _game(

@@ -14,6 +14,7 @@ from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
 
 Generator = Literal["linear", "mlp"]
+CriticLoss = Literal["auto", "dual", "logistic"]
 POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 
@@ -30,25 +31,36 @@ def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint
     return posteriors[generator]
 
 
+def lesson(parts: Parts, generator: Generator, told: CriticLoss) -> Lesson:
+    """What nu descends: an mlp's q(z|x) is nearly singular at first, and then the dual has no optimum."""
+    if told != "auto":
+        return told
+    return "dual" if generator == "linear" and parts.about.kind == "tokens" else "logistic"
+
+
 @method("implicit-vae", "nll + w(t) (E_q nu(x, z) - E_p e^nu(x, z) + 1), not a bound", paper="Fang et al. 2019")
 def implicit_vae(
     parts: Parts,
     generator: Generator = by_data("mlp", tokens="linear"),
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
-    critic_loss: Lesson = by_data("logistic", tokens="dual"),
+    critic_loss: CriticLoss = "auto",
     critic_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
     """A VAE whose posterior is a sampler of features of x and noise, its KL with the prior in the dual form.
 
+    nu is a critic, a net that reads z beside features of x and has its turns before each step of the model. By the logistic
+    loss it has the same optimum as by the dual, and stays in bounds where that runs away: with an mlp.
+
     The dual value of a critic is at most the KL, so the loss bounds nothing. Where the generator is linear q(z|x) is a
-    Gaussian whose covariance all x share, and its exact rate and likelihood are measured beside the dual one.
+    Gaussian whose covariance all x share, and its exact rate and likelihood are measured beside the dual one. With that
+    exact KL in the loss it is vae --posterior implicit-linear.
 
     generator: linear, as published for text, or mlp, truly implicit
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
-    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
+    critic_loss: what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else logistic
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
@@ -61,16 +73,19 @@ def implicit_vae_mi(
     generator: Generator = by_data("mlp", tokens="linear"),
     warmup: Span = 0.25,
     start: NonNegative = 0.1,
-    critic_loss: Lesson = by_data("logistic", tokens="dual"),
+    critic_loss: CriticLoss = "auto",
     critic_lr: Positive = 1e-4,
     critic_turns: Count = 5,
 ) -> Method:
     """The implicit VAE that holds q(z) to the prior and not each q(z|x): information about x costs nothing.
 
-    generator: linear, as published for text, or mlp, truly implicit
+    The critic nu reads z alone, so that any --posterior may take the place of the generator. What it says is reported as
+    `aggregate rate dual`.
+
+    generator: linear, as published for text, or mlp, truly implicit; unless --posterior names another q(z|x)
     warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first
-    critic_loss: what nu descends: dual, as published, or logistic, of the same optimum, which holds for a generator mlp too
+    critic_loss: what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else logistic
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
@@ -83,7 +98,7 @@ def _game(
     joint: bool,
     warmup: float,
     start: float,
-    by: Lesson,
+    critic_loss: CriticLoss,
     critic_lr: float,
     turns: int,
 ) -> Method:
@@ -91,6 +106,7 @@ def _game(
     own = chosen(parts, POSTERIOR, generator, joint)
     model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint)
     critic, weight = model.critic, Linear(start, 1, parts.span(warmup))
+    by = lesson(parts, generator, critic_loss)
     return Method(
         model,
         players=[

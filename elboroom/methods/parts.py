@@ -74,7 +74,9 @@ class Choices(BaseModel):
     kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
     variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")
-    curvature: float = Field(1.0, gt=0, description="minus the curvature of the ball of --posterior wrapped, c")
+    curvature: float = Field(
+        1.0, gt=0, description="c of the ball of --posterior wrapped and the like: curvature -c, radius 1/sqrt(c)"
+    )
     curvature_learned: bool = Field(False, description="whether c is learned")
     likelihood: Literal["auto", "bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"] = Field(
         "auto", description="p(x|z); auto is bernoulli for images, gaussian for vectors"
@@ -91,7 +93,10 @@ class Choices(BaseModel):
     inject: str = Field(
         "auto", description=f"how z enters the decoder of text: auto, {', '.join(sentences.INJECTIONS)}"
     )
-    given: str = Field("", description="labels that encoder, decoder and --prior normal see, e.g. label or shape,scale")
+    given: str = Field(
+        "",
+        description="labels that encoder and decoder see, and p(z) if normal or wrapped with a kl, e.g. shape,scale",
+    )
     init: Literal["kaiming", "glorot", "torch"] = Field("kaiming", description="initialisation of the nets")
 
     @field_validator("posterior", "prior")

@@ -15,7 +15,11 @@ from elboroom.terms.penalties import penalty
 from elboroom.terms.transport import inclusive_kl, mmd, mmd_per_dim
 
 
-@method("alpha-beta-vae", "nll + beta kl + alpha D(q(z), p(z))", paper="Mathieu et al. 2019, Eq. 5")
+@method(
+    "alpha-beta-vae",
+    "nll + beta kl + alpha D(q(z), p(z))",
+    paper="Mathieu et al. 2019, Disentangling Disentanglement, Eq. 5",
+)
 def alpha_beta_vae(
     parts: Parts,
     alpha: NonNegative = 100.0,
