@@ -225,8 +225,9 @@ apo-vae-vamp 500, flow-prior 5 draws. All options are in `runs/*/spec.json`.
   `dae`) reconstruct little better than the language model predicts, worse than `bn-vae` does through its noise: on the test
   split one direction has 99.9 % of the variance of the codes of `ae`, two have as much of that of `dae`, three of that of
   `wae-d`, while five directions of `bn-vae-0.6` have 93 %. AU does not show this, since every dimension moves along with them.
-- nu of `implicit-vae` and `apo-vae` learns by the dual itself, that of `implicit-vae-mlp` by the logistic loss: by the dual it
-  was tried first, and ran away within 450 steps (dual values of 12,000 and more), so that the two rows differ in this too.
+- nu of rows with a linear generator learns by the dual itself, that of the two with an mlp by the logistic loss: by the dual
+  `implicit-vae-mlp` was tried first, and ran away within 450 steps (dual values of 12,000 and more). What nu says of the
+  KL of `apo-vae-mlp` is large, though its decoder makes no use of z (R and NLL are alike).
 - Reconstructions are decoded from the mean code. On the ball that is the centre of q(z|x), the origin where q has collapsed
   onto the prior, and hardly any draws are near there: decoders of `p-vae` and `apo-vae` have not seen what gyroplanes make
   of it, and end the sentence at once. A draw of the posterior is decoded as well as a sample is.
