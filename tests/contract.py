@@ -51,7 +51,7 @@ AT_WORK: dict[str, dict[str, Any]] = {
 
 
 # Buffers that a state keeps and that never change: masks of flows, spectra of priors.
-CONSTANT = re.compile(r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)|.*\.pseudo\.lengths")
+CONSTANT = re.compile(r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)|.*\.pseudo\.(ids|lengths)")
 
 
 class Killed(Exception):

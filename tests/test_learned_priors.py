@@ -34,7 +34,7 @@ def built(data: DataSet, name: str, **choices: Any) -> Any:
 def test_each_name_makes_what_it_says(pixels: DataSet) -> None:
     for name, choices, posterior, prior in (
         ("vae", {"posterior": "vmf"}, SphericalPosterior, SpherePrior),
-        ("beta-vae", {"posterior": "power-spherical", "prior": "sphere"}, SphericalPosterior, SpherePrior),
+        ("vae-annealed", {"posterior": "power-spherical", "prior": "sphere"}, SphericalPosterior, SpherePrior),
         ("vae", {"posterior": "nsf", "prior": "flow"}, SplinePosterior, FlowPrior),
         ("iwae", {"prior": "mog"}, None, MixturePrior),
         ("control-vae", {"prior": "vamp"}, None, GaussianVampPrior),

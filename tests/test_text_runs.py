@@ -95,6 +95,27 @@ def test_a_warm_start_takes_words_over_by_name_and_the_best(tmp_path: Path) -> N
     torch.testing.assert_close(second.model.state_dict()[name], state[name])
 
 
+def test_pseudo_inputs_are_sentences_of_the_run_whatever_it_starts_from(tmp_path: Path) -> None:
+    """They are read by the word vectors that the run took over, and are not those of another vocabulary."""
+    one = [f"{a} {b} ." for a in ("red", "old") for b in ("dog", "cat", "cow")] * 9
+    two = [s.replace("red", "blue blue") for s in one]
+    for name, method, said in (("one", "vae", one), ("other", "vamp-vae", two), ("same", "vamp-vae", one)):
+        few = {} if method == "vae" else {"pseudo_inputs": 5}
+        elboroom.train(method, said, tmp_path / name, **SMALL, **few)
+        still = {**SMALL, "steps": 1, "lr": 1e-12, "pseudo_inputs": 5}
+        run = elboroom.train("vamp-vae", one, tmp_path / f"from-{name}", warm=tmp_path / name, **still)
+        pseudo, net = run.model.prior.pseudo, run.model.posterior.net  # type: ignore[union-attr]
+        assert run.tokeniser is not None
+        for words, length in zip(pseudo.ids, pseudo.lengths, strict=True):  # type: ignore[union-attr, arg-type]
+            assert run.tokeniser.decode(words[: length - 1].tolist()) in one
+        learned = pseudo.x.abs().max().item()  # type: ignore[union-attr]
+        assert learned > 1e-4 if name == "same" else learned < 1e-9
+        rows = torch.arange(5)
+        if name != "same":
+            read = pseudo.read(net, rows)  # type: ignore[operator, union-attr]
+            torch.testing.assert_close(read, net(pseudo.ids))  # type: ignore[operator, union-attr]
+
+
 @pytest.mark.parametrize("head", ["label\tText", "Label\tSentence", "LABEL\ttext"])
 def test_the_header_of_a_table_is_no_sentence(head: str, tmp_path: Path) -> None:
     path = tmp_path / "reviews.tsv"

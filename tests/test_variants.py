@@ -76,7 +76,6 @@ TWINS: list[tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]] = [
         ("wae-mmd", {"lam": 3.0, "spread": 0.1, "posterior": "gaussian", "reconstruction": "nll"}),
     ),
     (("vmf-vae", {}), ("vae", {"posterior": "vmf"})),
-    (("vmf-vae", {"free_bits": 1e3}), ("vmf-vae", {})),
     *((("mog-vae", {"free_bits": bits}), ("vae", {"prior": "mog"})) for bits in (0.0, 1e-6)),
     (("mog-vae", {"free_bits": 1e3, "prior": "normal"}), ("beta-vae", {"beta": 0.0})),
     (("vamp-vae", {"pseudo_inputs": 20}), ("vae", {"prior": "vamp", "pseudo_inputs": 20})),

@@ -16,6 +16,7 @@ from elboroom.core import ranks
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.objective import Loss, Objective, Term
 from elboroom.core.optimiser import Adam
+from elboroom.core.pairs import require_moving
 from elboroom.core.problem import Problem
 
 MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
@@ -142,8 +143,10 @@ class Method(nn.Module):
     def _check(self) -> None:
         """Every term can be had of this model, and every trainable parameter is in exactly one group."""
         for player in self.players:
-            for term in player.objective.terms:
+            for weight, term in player.objective.parts:
                 term.check(self.model)
+                if term.is_rate and weight.steers:
+                    require_moving(self.model, "a weight on it")
         owner: dict[int, str] = {}
         for name, parameters in self.owned.items():
             for parameter in parameters:

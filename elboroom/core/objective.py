@@ -28,6 +28,7 @@ class Term:
     check: Callable[[LatentModel], None] = _accept  # raises Problem where the model cannot give it
     couples: bool = False  # whether it couples the examples of a batch
     modules: tuple[nn.Module, ...] = field(default=(), repr=False)  # critics and the like that it reads
+    is_rate: bool = False  # whether it is KL(q || p), which some models have as a mere number
 
     def __call__(self, draw: Draw) -> Tensor:
         return self.f(draw)
@@ -48,6 +49,7 @@ class Weight(nn.Module, ABC):
     """What stands before a term: a number, a schedule of the step, or a controller of the value. Memory lives in buffers."""
 
     logged_as = "weight"  # of its term, in the log
+    steers = False  # whether it is there to move the value of its term
     couples = False  # whether what it makes of a batch mean is not the mean of what it would make of each example
 
     @abstractmethod
@@ -71,6 +73,7 @@ class Constant(Weight):
     def __init__(self, value: float) -> None:
         super().__init__()
         self.value = float(value)
+        self.steers = self.value not in (0.0, 1.0)
 
     def now(self, step: int) -> float:
         return self.value

@@ -48,6 +48,19 @@ def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
         )
 
 
+def is_fixed(model: Any) -> bool:
+    """Whether KL(q || p) is one number whatever is learned: q of one shape, turned about, against a p that is even."""
+    return bool(getattr(model.posterior, "of_one_shape", False) and getattr(model.prior, "even", False))
+
+
+def require_moving(model: Any, what: str) -> None:
+    """Refuses, in a sentence, what acts on a rate that is one number whatever is learned."""
+    if is_fixed(model):
+        raise Problem(
+            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or vae"
+        )
+
+
 def require_one_prior(model: Any, what: str) -> None:
     """Refuses, in a sentence, a prior that is another for every label, where q(z) of all labels is held against it."""
     if getattr(model.prior, "of_labels", False):

@@ -22,15 +22,15 @@ def around(q: Any, fit: Fit) -> Any:
     return Wrapped(q.ball, q.loc, fit(q.tangent)) if isinstance(q, Wrapped) else fit(q)
 
 
-def some_draws(q: Any) -> Tensor:
-    """Draws of q(z|x), so many that a covariance can be read off them, (S, B, J)."""
-    drawn: Tensor = q.sample((max(256, 32 * q.event_shape[-1]),)).double()
+def some_draws(q: Any, each: int = 32) -> Tensor:
+    """Draws of q(z|x), `each` for a dimension, so many that a covariance can be read off them, (S, B, J)."""
+    drawn: Tensor = q.sample((each * max(8, q.event_shape[-1]),)).double()
     return drawn
 
 
-def gaussian(q: Any) -> MultivariateNormal:
+def gaussian(q: Any, each: int = 32) -> MultivariateNormal:
     """N(m, (1.2)^2 S) of the mean and covariance of draws of q(z|x), for every x."""
-    z = some_draws(q)
+    z = some_draws(q, each)
     mean = z.mean(0)
     left = z - mean
     cov = torch.einsum("sbi,sbj->bij", left, left) / (len(z) - 1)

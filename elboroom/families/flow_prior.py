@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -39,20 +40,29 @@ class Unscaled(Transform):
         return -self.s.expand(x.shape)
 
 
+class Halves(CouplingTransform):  # type: ignore[misc]
+    """A coupling that is told which dimensions are kept and which move: to find them in a mask is to wait for the device."""
+
+    def __init__(self, meta: Callable[[Tensor], Any], kept: Tensor, moved: Tensor) -> None:
+        Transform.__init__(self)
+        self.meta, self.idx_a, self.idx_b = meta, kept, moved
+
+
 class Coupling(LazyTransform):  # type: ignore[misc]
     """One half is kept and moves the other: t = net(.), s = a tanh(net(.)), a learned from 0, so the identity at first."""
 
-    mask: Tensor
+    kept: Tensor
+    moved: Tensor
 
-    def __init__(self, kept: Tensor, width: int) -> None:
+    def __init__(self, kept: Tensor, moved: Tensor, width: int) -> None:
         super().__init__()
-        self.register_buffer("mask", kept, persistent=False)
-        moved = int((~kept).sum())
-        self.net = MLP(len(kept) - moved, 2 * moved, hidden_features=(width, width), activation=nn.Tanh)
-        self.gain = nn.Parameter(torch.zeros(moved))
+        self.register_buffer("kept", kept, persistent=False)
+        self.register_buffer("moved", moved, persistent=False)
+        self.net = MLP(len(kept), 2 * len(moved), hidden_features=(width, width), activation=nn.Tanh)
+        self.gain = nn.Parameter(torch.zeros(len(moved)))
         with torch.no_grad():
-            self.net[-1].weight[:moved] = 0  # the rows of t
-            self.net[-1].bias[:moved] = 0
+            self.net[-1].weight[: len(moved)] = 0  # the rows of t
+            self.net[-1].bias[: len(moved)] = 0
 
     def meta(self, kept: Tensor) -> Any:
         """How the other half moves."""
@@ -60,7 +70,7 @@ class Coupling(LazyTransform):  # type: ignore[misc]
         return DependentTransform(Unscaled(t, self.gain * torch.tanh(raw)), 1)
 
     def forward(self, c: Tensor | None = None) -> Any:
-        return CouplingTransform(self.meta, self.mask)
+        return Halves(self.meta, self.kept, self.moved)
 
 
 class FlowPrior(nn.Module):
@@ -73,8 +83,9 @@ class FlowPrior(nn.Module):
         super().__init__()
         if latent < 2:
             raise Problem("--prior flow couples one half of z with the other: use --latent 2 or more")
-        first = torch.arange(latent) < latent // 2
-        self.flow = LazyComposedTransform(*(Coupling(first if i % 2 else ~first, width) for i in range(layers)))
+        first, second = torch.arange(latent).tensor_split([latent // 2])
+        turns = (Coupling(first, second, width) if i % 2 else Coupling(second, first, width) for i in range(layers))
+        self.flow = LazyComposedTransform(*turns)
         self.register_buffer("zero", torch.zeros(latent), persistent=False)
 
     def forward(self, batch: Batch) -> Flowed:

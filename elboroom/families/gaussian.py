@@ -143,7 +143,7 @@ class ConditionalNormal(nn.Module):
         nn.init.zeros_(self.table.bias)
 
     def forward(self, batch: Batch) -> Gaussian:
-        loc, logvar = self.table(batch.u).chunk(2, dim=-1)
+        loc, logvar = widened(self.table(batch.u)).chunk(2, dim=-1)
         return Gaussian(loc, logvar)
 
 

@@ -79,7 +79,7 @@ class PseudoImages(PseudoInputs):
         super().__init__(torch.logit(x, eps=margin), u)
 
     def read(self, net: nn.Module, rows: Tensor) -> Tensor:
-        out: Tensor = net(torch.sigmoid(self.x[rows]), None if self.u is None else self.u[rows])
+        out: Tensor = net(torch.sigmoid(self.x[rows]), self.labels(rows))
         return out
 
 

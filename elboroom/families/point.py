@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from elboroom.core.draw import Batch
+from elboroom.families.gaussian import widened
 
 
 class Point(Distribution):
@@ -42,4 +43,4 @@ class PointPosterior(nn.Module):
         self.net = net
 
     def forward(self, batch: Batch) -> Point:
-        return Point(self.net(batch.x, batch.u))
+        return Point(widened(self.net(batch.x, batch.u)))

@@ -18,25 +18,44 @@ CHUNK = 50  # components at a time
 
 
 class PseudoInputs(nn.Module):
-    """K inputs that are parameters: images or vectors, (K, *shape), or sentences as word vectors, (K, L, ni), with lengths."""
+    """K inputs that are parameters, (K, *shape)."""
 
-    lengths: Tensor | None
-
-    def __init__(self, x: Tensor, u: Tensor | None = None, lengths: Tensor | None = None) -> None:
+    def __init__(self, x: Tensor, u: Tensor | None = None) -> None:
         super().__init__()
         self.x, self.u = nn.Parameter(x), None if u is None else nn.Parameter(u)
-        self.register_buffer("lengths", lengths)
 
     def __len__(self) -> int:
         return len(self.x)
 
+    def labels(self, rows: Tensor) -> Tensor | None:
+        """u of these rows."""
+        return None if self.u is None else self.u[rows]
+
     def read(self, net: nn.Module, rows: Tensor) -> Tensor:
         """What the encoder emits for these rows, (n, outputs)."""
-        u = None if self.u is None else self.u[rows]
-        if self.lengths is None:
-            out: Tensor = net(self.x[rows], u)
-        else:
-            out = net.read(self.x[rows], self.lengths[rows], u)  # type: ignore[operator]
+        out: Tensor = net(self.x[rows], self.labels(rows))
+        return out
+
+
+class PseudoSentences(PseudoInputs):
+    """K sentences as word vectors: those that the encoder has for some words by now, and beside them what is learned, x.
+
+    The words keep their place as the encoder learns its vectors. Were the vectors themselves parameters, all the words
+    would move away from pseudo-inputs that are slow to learn.
+    """
+
+    ids: Tensor
+    lengths: Tensor
+
+    def __init__(self, ids: Tensor, lengths: Tensor, width: int, u: Tensor | None = None) -> None:
+        super().__init__(torch.zeros(*ids.shape, width), u)
+        self.register_buffer("ids", ids)
+        self.register_buffer("lengths", lengths)
+
+    def read(self, net: Any, rows: Tensor) -> Tensor:
+        with torch.no_grad():
+            words = net.embed(self.ids[rows])  # (n, L, ni)
+        out: Tensor = net.read(words + self.x[rows], self.lengths[rows], self.labels(rows))
         return out
 
 
@@ -51,7 +70,11 @@ class Vamp(Distribution):
         super().__init__(torch.Size(), torch.Size([latent]), validate_args=False)
 
     def _law(self, rows: Tensor) -> Any:
-        return self.posterior.law(self.pseudo.read(self.posterior.net, rows))
+        """q(z|s_k) of these rows, none of which is read twice where there are more rows than pseudo-inputs."""
+        if len(rows) <= len(self.pseudo):
+            return self.posterior.law(self.pseudo.read(self.posterior.net, rows))
+        every = torch.split(torch.arange(len(self.pseudo), device=rows.device), CHUNK)
+        return self.posterior.law(torch.cat([self.pseudo.read(self.posterior.net, some) for some in every])[rows])
 
     @property
     def mean(self) -> Tensor:

@@ -205,6 +205,7 @@ class SphericalPosterior(nn.Module):
     def __init__(self, net: nn.Module, family: type[Spherical], kappa: float, learned: bool = False) -> None:
         super().__init__()
         self.net, self.family, self.kappa, self.learned = net, family, kappa, learned
+        self.of_one_shape = not learned
 
     def forward(self, batch: Batch) -> Spherical:
         return self.law(self.net(batch.x, batch.u))
@@ -224,6 +225,7 @@ class SpherePrior(nn.Module):
     """p(z) uniform on the sphere."""
 
     family = UniformSphere
+    even = True
     zero: Tensor
 
     def __init__(self, latent: int) -> None:

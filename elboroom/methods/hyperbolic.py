@@ -15,6 +15,7 @@ from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_dat
 from elboroom.nets.dual import contested
 from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import kl, nll
+from elboroom.terms.penalties import place
 from elboroom.weights.schedules import Linear
 
 POSTERIOR = {"linear": "wrapped-linear", "mlp": "wrapped-implicit"}
@@ -68,7 +69,9 @@ def apo_vae(
 
 
 @method(
-    "apo-vae-vamp", "nll + w(t) (E_q nu - E_p e^nu + 1) on the ball, p = 1/K sum_k q(z|s_k)", paper="Dai et al. 2021"
+    "apo-vae-vamp",
+    "nll + w(t) (E_q nu - E_p e^nu + 1) + anchor |log_0(mu)|^2 on the ball, p = 1/K sum_k q(z|s_k)",
+    paper="Dai et al. 2021",
 )
 def apo_vae_vamp(
     parts: Parts,
@@ -79,13 +82,14 @@ def apo_vae_vamp(
     critic_lr: Positive = 1e-4,
     pseudo_lr: Positive = 1e-5,
     critic_turns: Count = 5,
+    anchor: NonNegative = 0.01,
 ) -> Method:
     """APo-VAE whose prior is the posterior of K pseudo-inputs, which move with nu, by its loss: no bound.
 
     There are 500 of them unless --pseudo-inputs says otherwise, and they start as training examples; a step reads as many of
-    them as a batch has rows. A prior that moves away from q(z) is what was published; nothing holds it back, and with
-    --pseudo-lr 1e-4 it has left q(z) behind in a thousand steps on captions, never to be caught again. One that comes
-    nearer is vae --posterior wrapped --prior vamp.
+    them as a batch has rows. Two things are not as published. The encoder learns through the prior too, which is made of it.
+    And an anchor holds q(z|x) in place, since q and a prior made of q may move together at no cost: without it both are at
+    the edge of the ball after fifty steps on captions, where what is near and what is far can hardly be told any more.
 
     A generator that is linear keeps the density of q(z|x), and so that of the prior: with the other one there is no
     likelihood to be measured.
@@ -97,6 +101,7 @@ def apo_vae_vamp(
     critic_lr: learning rate of nu
     pseudo_lr: learning rate of the pseudo-inputs; they move away from q(z), for which there is no end: not fast
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
+    anchor: weight of |log_0(mu)|^2 + |E v|^2, mu the centre of q(z|x) and v the draws around it (published: none)
     """
     own, choices = chosen(parts, POSTERIOR, generator), parts.choices
     if choices.prior != "auto":
@@ -105,7 +110,7 @@ def apo_vae_vamp(
     pseudo = pseudo_inputs(parts, model.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
     vamp = LatentModel(model.posterior, VampPrior(model.posterior, pseudo, parts.latent), model.likelihood)
     by = lesson(parts, generator, critic_loss)
-    return _game(parts, vamp, own, warmup, start, by, critic_lr, critic_turns, adam(pseudo_lr))
+    return _game(parts, vamp, own, warmup, start, by, critic_lr, critic_turns, adam(pseudo_lr), anchor)
 
 
 def _game(
@@ -118,6 +123,7 @@ def _game(
     critic_lr: float,
     turns: int,
     pseudo: Any = None,
+    anchor: float = 0.0,
 ) -> Method:
     """nu in its turns and then the model, on one Draw; with an optimiser for pseudo-inputs, these move with nu."""
     judged, weight = contested(model, parts.latent, parts.chart(posterior), True), Linear(start, 1, parts.span(warmup))
@@ -134,5 +140,6 @@ def _game(
     }
     if pseudo is not None:
         groups["pseudo"] = Group(model.prior, pseudo)
-    own = Player(nll() + weight * dual_rate(critic, joint=True), moves="vae")
+    loss = nll() + weight * dual_rate(critic, joint=True, prior=pseudo is not None)
+    own = Player(loss + anchor * place() if anchor else loss, moves="vae")
     return Method(judged, players=[rival, own], watches=(), **groups)

@@ -28,7 +28,7 @@ def vmf_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
     --kappa-learned kappa depends on x, and then the rate can fall. The published
     1e-4 (|f(x)| - 1)^2 is left out: no likelihood depends on |f(x)|.
 
-    free_bits: rate that costs nothing, in nats, held against the mean of the batch; for a kappa that is learned
+    free_bits: rate that costs nothing, in nats, held against the mean of the batch; with --kappa-learned alone
     """
     return descend(parts.vae("vmf", prior="sphere"), _with_rate(nll(), free_bits))
 
@@ -46,8 +46,9 @@ def mog_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
 def vamp_vae(parts: Parts, free_bits: NonNegative = 0.0) -> Method:
     """A VAE whose prior is the mean of the posteriors of pseudo-inputs (--pseudo-inputs), read by its own encoder.
 
-    Pseudo-inputs are learned and start as training examples: images in pixels, held off 0 and 1 by 0.01, sentences in word
-    vectors, the first 40 words of each. Every step reads all of them, and the encoder learns from that too.
+    Pseudo-inputs are learned and start as training examples: images in pixels, held off 0 and 1 by 0.01, sentences, the
+    first 40 words of each, as the word vectors of the day and what is learned beside these. Every step reads all of them,
+    and the encoder learns from that too.
 
     free_bits: rate that costs nothing, in nats, held against the mean of the batch; while it is below, nothing moves the prior
     """

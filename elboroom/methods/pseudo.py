@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from elboroom.core.marks import END, PAD
 from elboroom.core.problem import Problem
 from elboroom.families.mixture import PseudoImages
-from elboroom.families.pseudo import PseudoInputs
+from elboroom.families.pseudo import PseudoInputs, PseudoSentences
 
 if TYPE_CHECKING:
     from elboroom.methods.parts import Parts
@@ -20,7 +20,7 @@ LONGEST = 40  # tokens of a pseudo-input
 
 
 def pseudo_inputs(parts: Parts, net: nn.Module, count: int | None = None) -> PseudoInputs:
-    """K training examples, pixels kept in [0, 1], sentences as the word vectors that the net has for them now.
+    """K training examples: pixels kept in [0, 1], sentences as the word vectors that the net has for them.
 
     Where the data is not at hand (a checkpoint has them) they are noise. Neither takes from the noise of the weights.
     """
@@ -33,16 +33,14 @@ def pseudo_inputs(parts: Parts, net: nn.Module, count: int | None = None) -> Pse
         rows = np.random.default_rng(0).choice(train, count, replace=count > len(train))
         x, u = parts.data.x(rows), parts.data.u(rows, parts.choices.given_names) if parts.given else None
     if tokens:
-        return PseudoInputs(*_sentences(parts, net, count, x, u))
+        return _sentences(parts, net, count, x, u)
     if x is None:
         x = torch.rand(count, *parts.about.shape, generator=torch.Generator().manual_seed(0))
     return PseudoImages(x, u) if parts.about.kind == "pixels" else PseudoInputs(x, u)
 
 
-def _sentences(
-    parts: Parts, net: nn.Module, count: int, x: Tensor | None, u: Tensor | None
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Word vectors (K, L, ni), labels and lengths; L does not depend on which sentences were drawn."""
+def _sentences(parts: Parts, net: nn.Module, count: int, x: Tensor | None, u: Tensor | None) -> PseudoSentences:
+    """Of L words at most, which does not depend on which sentences were drawn."""
     if not (hasattr(net, "embed") and hasattr(net, "read")):
         raise Problem("--prior vamp reads word vectors: an encoder of your own needs `embed` and `read` for them")
     longest = min(parts.about.shape[0] + 1, LONGEST)
@@ -54,5 +52,5 @@ def _sentences(
     lengths = (ids != PAD).sum(1)
     cut = (x != PAD).sum(1) > lengths
     ids[cut, -1] = END  # what is too long ends there
-    with torch.no_grad():
-        return net.embed(ids).clone(), u, lengths  # type: ignore[operator]
+    width = net.embed(ids[:1]).shape[-1]  # type: ignore[operator]
+    return PseudoSentences(ids, lengths, width, u)

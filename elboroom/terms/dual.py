@@ -55,12 +55,16 @@ def _features(draw: Draw, joint: bool) -> Tensor | None:
     return draw.q.features.detach() if joint else None
 
 
-def dual_rate(critic: nn.Module, joint: bool) -> Term:
-    """E_q nu(x, z) - E_p e^nu(x, z) + 1 for KL(q(z|x) || p), or with nu(z) for KL(q(z) || p); draws of p are constants."""
+def dual_rate(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
+    """E_q nu(x, z) - E_p e^nu(x, z) + 1 for KL(q(z|x) || p), or with nu(z) for KL(q(z) || p).
+
+    Draws of p are constants, unless the prior depends on what the model learns. One made of the encoder does: were its draws
+    constants, q would go after a prior that goes along with it, and both without end.
+    """
 
     def value(draw: Draw) -> Tensor:
         z, h = draw.first, _features(draw, joint)
-        return learned_dual(critic(z, h), critic(prior_draws(draw), h))
+        return learned_dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
     return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
 

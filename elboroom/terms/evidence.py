@@ -19,7 +19,7 @@ def nll() -> Term:
 
 def kl() -> Term:
     """Rate: KL(q(z|x) || p(z)), per dimension where the pair allows it."""
-    return Term("kl", lambda draw: draw.rate, check=lambda model: require_rate(*model.families))
+    return Term("kl", lambda draw: draw.rate, check=lambda model: require_rate(*model.families), is_rate=True)
 
 
 def log_weights(draw: Draw) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import is_per_dim
+from elboroom.core.pairs import is_per_dim, require_moving
 from elboroom.core.problem import Problem
 
 Unit = Literal["total", "per_dim"]
@@ -38,6 +38,7 @@ def free_bits(
 
     def check(model: LatentModel) -> None:
         term.check(model)
+        require_moving(model, "a floor below it")
         if unit == "per_dim" and not is_per_dim(*model.families):
             raise Problem(
                 "a floor for each dimension needs a KL that is a sum over dimensions: "

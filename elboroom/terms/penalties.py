@@ -43,3 +43,14 @@ def register(name: str, of: Of = "aggregate") -> Callable[[Callable[[Draw], Tens
         return f
 
     return keep
+
+
+def place() -> Term:
+    """|log_0(mu)|^2 + |E v|^2: how far q(z|x) of the ball lies from its origin, and its draws from its centre, (B,)."""
+
+    def value(draw: Draw) -> Tensor:
+        away: Tensor = draw.q.ball.log0(draw.q.loc).square().sum(-1)
+        off: Tensor = draw.q.tangent.mean.square().sum(-1)
+        return away + off
+
+    return Term("place", value)

@@ -10,6 +10,7 @@ from torch import nn
 from elboroom.core.problem import Problem
 from elboroom.core.sequel import Trainable, model_state
 from elboroom.data.tokens import TOKENISER, Tokeniser, kept
+from elboroom.families.pseudo import PseudoSentences
 from elboroom.training.checkpoint import newest
 from elboroom.training.spec import Spec
 
@@ -25,6 +26,8 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
     if words is not None and (folder / TOKENISER).exists():
         there = {token: row for row, token in enumerate(kept(folder / TOKENISER).tokens)}
         known = [(here, there[token]) for here, token in enumerate(words.tokens) if token in there]
+        if list(there) != list(words.tokens):  # pseudo-inputs are sentences of the other vocabulary
+            same = {name: w for name, w in same.items() if not name.startswith(_sentences(method.model))}
         here, rows = ([pair[side] for pair in known] for side in (0, 1))
         for name in _rows_of_words(method.model, words.size):
             same.pop(name, None)
@@ -35,6 +38,11 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
         raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
     method.model.load_state_dict(mine | same)
     return len(same)
+
+
+def _sentences(model: nn.Module) -> tuple[str, ...]:
+    """How the names of pseudo-inputs of text begin."""
+    return tuple(f"{path}." for path, module in model.named_modules() if isinstance(module, PseudoSentences))
 
 
 def _rows_of_words(model: nn.Module, size: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ class Hold(Weight):
     """gamma * |mean - C(t)|: holds the batch mean of a term at the capacity C."""
 
     logged_as = "capacity"
+    steers = True
     couples = True
 
     def __init__(self, target: Weight | float, gamma: float) -> None:
@@ -37,6 +38,7 @@ class Hold(Weight):
 class PI(Weight):
     """Holds a value at `target`: w = low + kp sigmoid(-e) - ki sum(e), with e = target - value, within [low, high]."""
 
+    steers = True
     value: Tensor
     integral: Tensor
 
@@ -67,6 +69,7 @@ class PI(Weight):
 class MinimumRate(Weight):
     """value + u (target - value): a Lagrange multiplier u >= 0 that holds a value at or above `target`."""
 
+    steers = True
     u: Tensor
 
     def __init__(self, target: float, rate: float, high: float = 1.0) -> None:

@@ -72,7 +72,7 @@ def test_the_density_is_that_of_the_formula() -> None:
     z = e = torch.randn(6, 4).double()
     total = torch.zeros(6).double()
     for layer in reversed(made.flow.transforms):
-        kept, moved = layer.mask.nonzero()[:, 0], (~layer.mask).nonzero()[:, 0]
+        kept, moved = layer.kept, layer.moved
         out = layer.net(z[:, kept])
         t, s = out[:, : len(moved)], layer.gain * torch.tanh(out[:, len(moved) :])
         z, total = z.clone(), total + s.sum(1)

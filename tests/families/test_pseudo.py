@@ -15,7 +15,7 @@ from elboroom.core.marks import PAD
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.ball import WrappedImplicitPosterior, WrappedPosterior
-from elboroom.families.pseudo import PseudoInputs, Vamp, VampImplicit, VampPrior
+from elboroom.families.pseudo import PseudoInputs, PseudoSentences, Vamp, VampImplicit, VampPrior
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.nets.recurrent import RecurrentEncoder
@@ -101,14 +101,30 @@ def test_a_posterior_without_a_density_leaves_a_prior_without_one() -> None:
 
 
 def test_sentences_are_read_from_their_word_vectors() -> None:
-    """Pseudo-inputs that are the vectors of sentences are read as the sentences are, padding unread."""
+    """Pseudo-inputs that are sentences are read as these are, padding unread, whatever vectors the words come to have."""
     net = RecurrentEncoder("lstm", 20, 2 * J, embed=8, hidden=8)
     ids = torch.tensor([[1, 5, 6, 7, 2], [1, 9, 2, PAD, PAD], [1, 4, 8, 2, PAD]])
     lengths = (ids != PAD).sum(1)
-    pseudo = PseudoInputs(net.embed(ids).detach(), None, lengths)
-    rows = torch.tensor([2, 0, 1, 1])
-    torch.testing.assert_close(pseudo.read(net, rows), net(ids)[rows])
-    assert "lengths" in pseudo.state_dict()
+    pseudo, rows = PseudoSentences(ids, lengths, 8), torch.tensor([2, 0, 1, 1])
+    for _ in range(2):
+        torch.testing.assert_close(pseudo.read(net, rows), net(ids)[rows])
+        net.embedding.weight.data.mul_(3)
+    pseudo.x.data += 0.5
+    assert not torch.isclose(pseudo.read(net, rows), net(ids)[rows]).any(), "and beside them what is learned"
+    pseudo.read(net, rows).sum().backward()
+    assert pseudo.x.grad is not None
+    assert pseudo.x.grad[ids != PAD].any(-1).all()
+    assert net.embedding.weight.grad is None, "words are moved by the sentences they stand in, not by the prior"
+    assert set(pseudo.state_dict()) == {"x", "ids", "lengths"}
+
+
+@pytest.mark.parametrize("draws", [3, 500])
+def test_no_pseudo_input_is_read_twice_for_one_sample(draws: int) -> None:
+    posterior, vamp = prior(6)
+    read, law = list[int](), vamp(Batch(X))
+    posterior.net.register_forward_hook(lambda net, x, out: read.append(len(out)))
+    assert law.sample((draws,)).shape == (draws, J)
+    assert sum(read) <= 6
 
 
 def test_a_method_takes_as_many_as_it_is_told(pixels: DataSet) -> None:

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
+from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, adam, descend
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
+from elboroom.families.ball import WrappedImplicitPosterior, WrappedPrior
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
@@ -21,6 +23,7 @@ from elboroom.nets.dual import DualCritic
 from elboroom.terms import dual as module
 from elboroom.terms.dual import BETAS, LESSONS, dual, dual_critic, dual_rate, learned_dual
 from elboroom.terms.evidence import nll
+from elboroom.terms.penalties import place
 from elboroom.training.batches import Batches, batch_of, reseed
 from elboroom.training.loop import Loop, move
 
@@ -198,7 +201,7 @@ def test_nu_has_its_turns_before_the_model(pixels: DataSet, name: str) -> None:
     assert method.clips["critic"] == 0, "a gradient that is cut moves the critic's optimum, whatever the run asks for"
     batches = Batches(pixels, "train", 8, 0, (), torch.device("cpu"))
     logged = Loop(method, batches, 0).step(0)
-    parts = logged["nll"] + logged["dual.weight"] * logged["dual"]
+    parts = logged["nll"] + logged["dual.weight"] * logged["dual"] + 0.01 * logged.get("place", 0.0)
     assert float(logged["loss"]) == pytest.approx(float(parts), rel=1e-5), "the loss of the step is the model's"
 
 
@@ -221,7 +224,7 @@ def test_nu_sends_no_gradient_into_the_encoder(pixels: DataSet, name: str) -> No
 
 @pytest.mark.parametrize("name", GAMES)
 def test_the_model_pleases_nu_through_its_codes_alone(pixels: DataSet, name: str) -> None:
-    """Neither through the features that nu reads nor through draws of a prior that the encoder makes."""
+    """Not through the features that nu reads; through draws of the prior where it is made of the encoder."""
     method = game(name, pixels)
     draw = shared(method, pixels)
     (weight, term) = method.players[OWN].objective.parts[1]
@@ -229,10 +232,9 @@ def test_the_model_pleases_nu_through_its_codes_alone(pixels: DataSet, name: str
     codes = [draw.z, *([draw.z.log_gap] if hasattr(draw.z, "log_gap") else [])]  # and what points of the ball carry
     back = torch.autograd.grad(term.mean(draw), codes, retain_graph=True)
     by_codes = torch.autograd.grad(codes, method.owned["vae"], back, allow_unused=True)
-    for a, b in zip(whole, by_codes, strict=True):
-        assert (a is None) == (b is None)
-        if a is not None:
-            torch.testing.assert_close(a, b)
+    pairs = [(a, b) for a, b in zip(whole, by_codes, strict=True) if a is not None or b is not None]
+    alike = [torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in pairs]
+    assert all(alike) if name != "apo-vae-vamp" else not any(alike)
     assert weight.now(0) == pytest.approx(0.1)
     assert weight.now(2) == 1.0
 
@@ -261,3 +263,23 @@ def test_the_dual_needs_features_and_says_so(pixels: DataSet) -> None:
         descend(plain, nll() + dual_rate(DualCritic(3, 4), joint=True))
     method = card("implicit-vae-mi").build(Parts(pixels.about, Choices(latent=3, posterior="gaussian"), 8), {})
     assert isinstance(method.model.posterior, GaussianPosterior)
+
+
+@pytest.mark.parametrize("far", [0.5, 3.0, 40.0])
+def test_an_anchor_pulls_from_wherever_a_centre_is(far: float) -> None:
+    """Beyond the margin of the ball too, where the image of a centre stands still."""
+    out = torch.tensor([[far, 0.0, 0.3, 0.1, 0.0]], requires_grad=True)  # F(x) and three features
+    posterior = WrappedImplicitPosterior(Same(), Ball(1.0), 3, 4, 2, linear=True)
+    draw = Draw(LatentModel(posterior, WrappedPrior(2, posterior.ball), nn.Identity()), Batch(out))
+    anchor = place().mean(draw)
+    pull = torch.autograd.grad(anchor, out)[0][0, 0].item()
+    assert pull == pytest.approx(2 * min(far, 6.1) * min(1.0, 6.1 / far), rel=0.01)
+    v = draw.q.tangent.mean.square().sum().item()
+    assert anchor.item() == pytest.approx(min(far, 6.1) ** 2 + v, rel=0.01)
+
+
+class Same(nn.Module):
+    """An encoder that emits x."""
+
+    def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
+        return x
