@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 import elboroom.terms
+from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.objective import Term
 from elboroom.divergences.variational import DIVERGENCES
@@ -106,13 +107,14 @@ TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "joint_critic": [((JOINT, False), ITS_OWN), ((JOINT, True), ITS_OWN)],
     "f_penalty": [((SCORE, row), NOT_PRIOR) for row in DIVERGENCES.values()],
     "f_critic": [((SCORE, row), ITS_OWN) for row in DIVERGENCES.values()],
-    "dual_rate": [((NU_XZ, True), NOT_PRIOR), ((NU_Z, False), NOT_PRIOR)],
+    "dual_rate": [((NU_XZ, True), NOT_PRIOR), ((NU_Z, False), NOT_PRIOR), ((NU_XZ, True, True), ALL)],
     "dual_critic": [((NU_XZ, True), ITS_OWN), ((NU_Z, False), ITS_OWN), ((NU_XZ, True, True), AND_PRIOR)],
     "off_diagonal": [((of,), ALL) for of in ("means", "samples")],
     "diagonal": [((of,), ALL) for of in ("means", "samples")],
     "third_moment": [((entries,), ALL) for entries in ("all", "diagonal")],
     "mmd": [((kernel, unbiased), NOT_PRIOR) for kernel in ("rbf", "imq") for unbiased in (False, True)],
     "mmd_per_dim": [((), NOT_PRIOR)],
+    "place": [((), NOT_PRIOR)],
     "inclusive_kl": [((), NOT_PRIOR)],
     "cost": [(("squared",), ALL), (("nll",), ALL)],
     "own_spread": [((), ALL)],
@@ -143,7 +145,7 @@ class Value(nn.Module):
         self.model = LatentModel(GaussianPosterior(Net(D, 2 * J)), ConditionalNormal(J, 2), make(Net(J, D), 1)).double()
         self.critics = nn.ModuleList(term.modules).double()
         nn.init.normal_(self.model.prior.table.weight, std=0.3)
-        self.term = term
+        self.term, self.ball = term, Ball(1e-3)
         u = torch.eye(2).repeat(B // 2, 1).double()
         self.batch = Batch(torch.rand(B, D).double(), u, index=torch.arange(B))
         self.contrast = Gaussian(torch.full((B, J), 0.2).double(), torch.full((B, J), -0.4).double())
@@ -154,6 +156,7 @@ class Value(nn.Module):
         draw = Draw(self.model, self.batch, self.term.samples, lambda: Draw(self.model, self.second))
         draw.q.moments = lambda: self.contrast  # constants for the terms that read them, as are those of an implicit q
         draw.q.features = self.contrast.loc
+        draw.q.ball, draw.q.tangent = self.ball, draw.q  # as if it were on a ball
         if self.term.name in REFINED:  # for which what was made of the encoder's q is a constant
             draw.q, self.contrast.first = self.contrast, draw.q
         return self.term.mean(draw)
