@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from elboroom.core.draw import LatentModel
-from elboroom.core.method import Group, Method, Player, adam, descend, times
+from elboroom.core.method import Method, adam, descend
 from elboroom.core.problem import Problem
 from elboroom.families.pseudo import VampPrior
-from elboroom.methods.implicit import CriticLoss, Generator, chosen, lesson
+from elboroom.methods.implicit import CriticLoss, Generator, chosen, contest, lesson
 from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
 from elboroom.nets.dual import contested
-from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
+from elboroom.terms.dual import dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import place
 from elboroom.weights.schedules import Linear
@@ -64,8 +62,10 @@ def apo_vae(
     critic_lr: learning rate of nu
     critic_turns: steps of nu for one of the model
     """
-    own, by = chosen(parts, POSTERIOR, generator), lesson(parts, generator, critic_loss)
-    return _game(parts, parts.vae(own, u="unseen"), own, warmup, start, by, critic_lr, critic_turns)
+    own = chosen(parts, POSTERIOR, generator)
+    model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=True)
+    loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
+    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns)
 
 
 @method(
@@ -106,40 +106,9 @@ def apo_vae_vamp(
     own, choices = chosen(parts, POSTERIOR, generator), parts.choices
     if choices.prior != "auto":
         raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {choices.prior} out")
-    model = parts.vae(own, u="unseen")
-    pseudo = pseudo_inputs(parts, model.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
-    vamp = LatentModel(model.posterior, VampPrior(model.posterior, pseudo, parts.latent), model.likelihood)
-    by = lesson(parts, generator, critic_loss)
-    return _game(parts, vamp, own, warmup, start, by, critic_lr, critic_turns, adam(pseudo_lr), anchor)
-
-
-def _game(
-    parts: Parts,
-    model: LatentModel,
-    posterior: str,
-    warmup: float,
-    start: float,
-    by: Lesson,
-    critic_lr: float,
-    turns: int,
-    pseudo: Any = None,
-    anchor: float = 0.0,
-) -> Method:
-    """nu in its turns and then the model, on one Draw; with an optimiser for pseudo-inputs, these move with nu."""
-    judged, weight = contested(model, parts.latent, parts.chart(posterior), True), Linear(start, 1, parts.span(warmup))
-    critic = judged.critic
-    rival = Player(
-        dual_critic(critic, joint=True, prior=pseudo is not None, by=by),
-        moves="critic" if pseudo is None else ("critic", "pseudo"),
-        turns=times(turns),
-        rival=True,
-    )
-    groups = {
-        "vae": Group([model.posterior, model.likelihood]),
-        "critic": Group(critic, adam(critic_lr, BETAS), clip=0),
-    }
-    if pseudo is not None:
-        groups["pseudo"] = Group(model.prior, pseudo)
-    loss = nll() + weight * dual_rate(critic, joint=True, prior=pseudo is not None)
-    own = Player(loss + anchor * place() if anchor else loss, moves="vae")
-    return Method(judged, players=[rival, own], watches=(), **groups)
+    vae = parts.vae(own, u="unseen")
+    pseudo = pseudo_inputs(parts, vae.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
+    vamp = LatentModel(vae.posterior, VampPrior(vae.posterior, pseudo, parts.latent), vae.likelihood)
+    model = contested(vamp, parts.latent, parts.chart(own), joint=True)
+    loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic, prior=True) + anchor * place()
+    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns, adam(pseudo_lr))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from elboroom.core.method import Group, Method, Player, adam, times
+from elboroom.core.method import Group, MakeOptimiser, Method, Player, adam, times
+from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
-from elboroom.nets.dual import contested
+from elboroom.nets.dual import Contested, contested
 from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
@@ -38,6 +39,22 @@ def lesson(parts: Parts, generator: Generator, told: CriticLoss) -> Lesson:
     return "dual" if generator == "linear" and parts.about.kind == "tokens" else "logistic"
 
 
+def contest(
+    model: Contested, loss: Objective, by: Lesson, critic_lr: float, turns: int, pseudo: MakeOptimiser | None = None
+) -> Method:
+    """nu in its turns, and after them the model, which descends the loss, on one Draw.
+
+    A prior of pseudo-inputs, with an optimiser of its own, moves with nu; any other with the model.
+    """
+    own, rivals = [model.posterior, model.likelihood], {"critic": Group(model.critic, adam(critic_lr, BETAS), clip=0)}
+    if pseudo is None:
+        own.append(model.prior)
+    else:
+        rivals["pseudo"] = Group(model.prior, pseudo)
+    nu = Player(dual_critic(model.critic, pseudo is not None, by), tuple(rivals), times(turns), rival=True)
+    return Method(model, [nu, Player(loss, moves="vae")], watches=(), vae=Group(own), **rivals)
+
+
 @method("implicit-vae", "nll + w(t) (E_q nu(x, z) - E_p e^nu(x, z) + 1), not a bound", paper="Fang et al. 2019")
 def implicit_vae(
     parts: Parts,
@@ -64,7 +81,10 @@ def implicit_vae(
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
-    return _game(parts, generator, True, warmup, start, critic_loss, critic_lr, critic_turns)
+    own = chosen(parts, POSTERIOR, generator)
+    model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=True)
+    loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
+    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns)
 
 
 @method("implicit-vae-mi", "nll + w(t) (E_q(z) nu(z) - E_p e^nu(z) + 1), not a bound", paper="Fang et al. 2019")
@@ -89,30 +109,7 @@ def implicit_vae_mi(
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)
     critic_turns: steps of nu for one of the model
     """
-    return _game(parts, generator, False, warmup, start, critic_loss, critic_lr, critic_turns)
-
-
-def _game(
-    parts: Parts,
-    generator: Generator,
-    joint: bool,
-    warmup: float,
-    start: float,
-    critic_loss: CriticLoss,
-    critic_lr: float,
-    turns: int,
-) -> Method:
-    """nu, which reads codes, or these beside features of x, and after its turns the model, on one Draw."""
-    own = chosen(parts, POSTERIOR, generator, joint)
-    model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint)
-    critic, weight = model.critic, Linear(start, 1, parts.span(warmup))
-    by = lesson(parts, generator, critic_loss)
-    return Method(
-        model,
-        players=[
-            Player(dual_critic(critic, joint, by=by), moves="critic", turns=times(turns), rival=True),
-            Player(nll() + weight * dual_rate(critic, joint), moves="vae"),
-        ],
-        vae=Group([model.posterior, model.prior, model.likelihood]),
-        critic=Group(critic, adam(critic_lr, BETAS), clip=0),
-    )
+    own = chosen(parts, POSTERIOR, generator, joint=False)
+    model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=False)
+    loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
+    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns)

@@ -38,24 +38,25 @@ LESSONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def _has_features(model: LatentModel) -> None:
-    if not getattr(model.posterior, "features", 0):
-        raise Problem(
-            "nu(x, z) reads the features of an implicit posterior, and this one has none: "
-            "leave --posterior out, and choose by --generator"
-        )
+def _check(critic: nn.Module) -> Callable[[LatentModel], None]:
+    """Refuses a posterior without the features that a critic of (x, z) reads."""
+
+    def check(model: LatentModel) -> None:
+        if critic.joint and not getattr(model.posterior, "features", 0):
+            raise Problem(
+                "nu(x, z) reads the features of an implicit posterior, and this one has none: "
+                "leave --posterior out, and choose by --generator"
+            )
+
+    return check
 
 
-def _anything(model: LatentModel) -> None:
-    """No demand."""
+def _features(draw: Draw, critic: nn.Module) -> Tensor | None:
+    """h(x), detached: nu is a function of x, and no way for the encoder to please it. None where it reads z alone."""
+    return draw.q.features.detach() if critic.joint else None
 
 
-def _features(draw: Draw, joint: bool) -> Tensor | None:
-    """h(x), detached: nu is a function of x, and no way for the encoder to please it."""
-    return draw.q.features.detach() if joint else None
-
-
-def dual_rate(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
+def dual_rate(critic: nn.Module, prior: bool = False) -> Term:
     """E_q nu(x, z) - E_p e^nu(x, z) + 1 for KL(q(z|x) || p), or with nu(z) for KL(q(z) || p).
 
     Draws of p are constants, unless the prior depends on what the model learns. One made of the encoder does: were its draws
@@ -63,13 +64,13 @@ def dual_rate(critic: nn.Module, joint: bool, prior: bool = False) -> Term:
     """
 
     def value(draw: Draw) -> Tensor:
-        z, h = draw.first, _features(draw, joint)
+        z, h = draw.first, _features(draw, critic)
         return learned_dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
-    return Term("dual", value, check=_has_features if joint else _anything, modules=(critic,))
+    return Term("dual", value, check=_check(critic), modules=(critic,))
 
 
-def dual_critic(critic: nn.Module, joint: bool, prior: bool = False, by: Lesson = "dual") -> Term:
+def dual_critic(critic: nn.Module, prior: bool = False, by: Lesson = "dual") -> Term:
     """What nu descends: codes and features detached, and draws of p unless the prior moves too.
 
     The negative of the dual, or by = logistic the cross-entropy of telling q from p, whose optimum is log q / p as well:
@@ -78,7 +79,7 @@ def dual_critic(critic: nn.Module, joint: bool, prior: bool = False, by: Lesson 
     lesson = LESSONS[by]
 
     def value(draw: Draw) -> Tensor:
-        z, h = constant(draw.first), _features(draw, joint)
+        z, h = constant(draw.first), _features(draw, critic)
         return lesson(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
-    return Term("critic", value, check=_has_features if joint else _anything, modules=(critic,))
+    return Term("critic", value, check=_check(critic), modules=(critic,))
