@@ -9,7 +9,8 @@ from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 
 HEAD = """`--posterior` and `--prior` may be chosen with any method that can use them; what cannot be is refused with a reason
-when the run begins. `auto` is the method's own; with another posterior, the prior of the space that it lives on."""
+when the run begins. `auto` is the method's own; where that is the normal prior and another posterior was chosen, the prior of
+the space that this lives on."""
 Q = {
     "gaussian": ("a Gaussian, independent dimensions", "2 latent"),
     "point": ("one code, f(x): for autoencoders such as `ae` and `wae-d`", "latent"),

@@ -51,6 +51,7 @@ def train(
     session.device_of(spec.fit)
     session.build(spec, own, new=True)  # what is illegal is refused before anything is written
     if warm:
+        Spec.read(Path(warm))
         newest(Path(warm))
     folder = _new_folder(out, spec)
     spec.write(folder)

@@ -119,6 +119,19 @@ def test_warm_start_copies_the_weights(elbo: Elbo, trained: Path, images: Path, 
     assert all(np.allclose(a[name], b[name], atol=1e-6) for name in a)
 
 
+def test_a_warm_start_says_what_starts_anew(elbo: Elbo, trained: Path, images: Path, tmp_path: Path) -> None:
+    words = ["--data", images, "--from", trained, "--steps", 1, *TINY]
+    code, _, said = elbo("train", "vae", *words, "--out", tmp_path / "wider", "--latent", 7)
+    assert code == 0
+    assert "tensors fit; these start anew: " in said
+    assert "start anew" not in elbo("train", "vae", *words, "--out", tmp_path / "same")[2]
+    refused(elbo("train", "vae", *words, "--out", tmp_path / "none", "--from", tmp_path / "nope"), "there is no run")
+
+
+def test_a_proposal_is_for_a_posterior_that_can_only_be_sampled(elbo: Elbo, trained: Path) -> None:
+    refused(elbo("eval", trained, "--proposal", "flow"), "nothing is fitted: leave --proposal out")
+
+
 def test_what_is_on_by_default_can_be_switched_off(elbo: Elbo, images: Path, tmp_path: Path) -> None:
     """And the command in the report says so in words that the command line takes."""
     import elboroom

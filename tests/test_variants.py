@@ -230,7 +230,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("free-bits", {"target": 0.01, "unit": "total", "posterior": "iaf"}),
     ("bn-vae", {"prior": "sparse"}),
     ("delta-vae", {"sign": "learned"}),
-    ("delta-vae-ar1", {"latent": 4, "channels": 2}),
+    ("delta-vae-ar1", {"latent": 4, "ar1_channels": 2}),
     ("lagging-vae", {"at_most": 3}),
     ("sa-vae", {"through": "difference", "inner_steps": 3}),
     ("sa-vae", {"prior": "clustered", "inner_steps": 3}),

@@ -72,7 +72,7 @@ def evaluate(
 ) -> None:
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom import measures
-    from elboroom.evaluate.proposal import NAMES
+    from elboroom.evaluate.proposal import NAMES, is_sampled
     from elboroom.runs import load
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
@@ -84,9 +84,12 @@ def evaluate(
     if proposal not in NAMES:
         raise unknown("proposal", proposal, NAMES)
     _refuse_idle(ctx, set(names))
-    everything = {}
-    for folder in folders:
-        run = load(folder)
+    runs, everything = {folder: load(folder) for folder in folders}, {}
+    if _was_said(ctx, "proposal") and not any(is_sampled(run.model) for run in runs.values()):
+        raise Problem(
+            "q(z|x) has a density of its own, or there is no prior, so nothing is fitted: leave --proposal out"
+        )
+    for folder, run in runs.items():
         if "likelihood" in names or "all" in names:
             content = run.evaluate(split, samples, most, iw_most or None, seed, cast(Any, proposal))
         else:
@@ -150,7 +153,7 @@ def _table(found: dict[str, Any], title: str = "") -> None:
         n = number.get("settings", {}).get("n", settings.get("n"))
         if "fitted" in how and number["value"] is not None and "effective_samples" in number.get("parts", {}):
             how += f", {number['parts']['effective_samples']:.1f} effective of {number['settings']['K']}"
-        how += f", {n:,} rows" if number["value"] is not None and n != settings.get("n") else ""
+        how += f", {n:,} row{'s' * (n != 1)}" if number["value"] is not None and n != settings.get("n") else ""
         rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
     run, on = found["run"], ""
     if settings:

@@ -132,9 +132,9 @@ class Method(nn.Module):
         self.players, self.watches = list(players), list(watches)
         self.objectives = nn.ModuleList(player.objective for player in players)
         self.memory = nn.ModuleList(watches)
-        self.others = nn.ModuleDict(
-            {name: nn.ModuleList(g.all()) for name, g in groups.items() if g.modules is not model}
-        )
+        own = set(model.modules())
+        apart = {name: [m for m in group.all() if m not in own] for name, group in groups.items()}
+        self.others = nn.ModuleDict({name: nn.ModuleList(found) for name, found in apart.items() if found})
         self.owned: dict[str, list[nn.Parameter]] = {name: group.parameters() for name, group in groups.items()}
         self.optimisers: dict[str, Optimizer] = {}
         self.clips: dict[str, float] = {}
@@ -204,7 +204,8 @@ class Method(nn.Module):
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """The inverse of `state`."""
-        self.load_state_dict({key: value for key, value in state.items() if not key.startswith("optimiser/")})
+        mine = self.state_dict()
+        self.load_state_dict({key: value for key, value in state.items() if key in mine})
         for name, optimiser in self.optimisers.items():
             memory: dict[int, dict[str, Any]] = {}
             for key, value in state.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -39,12 +40,17 @@ def has_density(family: type[Distribution]) -> bool:
     return bool(getattr(family, "has_density", True))
 
 
+def called(family: type[Distribution]) -> str:
+    """A family in words: WrappedImplicit is `wrapped implicit`."""
+    return re.sub("(?<!^)(?=[A-Z])", " ", family.__name__).lower()
+
+
 def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
     """Refuses, in a sentence, a pair that has no KL."""
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
         raise Problem(
-            f"KL(q || p) needs densities, and a {q.__name__} posterior against a {p.__name__} prior has none: "
-            "choose --posterior gaussian, or a method without kl"
+            f"KL(q || p) needs densities, and this pair ({called(q)}, {called(p)}) lacks one: "
+            "choose --posterior gaussian, or on the ball wrapped, or a method without kl"
         )
 
 
@@ -71,21 +77,21 @@ def require_density(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior without a density."""
     if not has_density(q):
         raise Problem(
-            f"{what} needs the density of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian"
+            f"{what} needs the density of q(z|x), and this one ({called(q)}) has none: use --posterior gaussian"
         )
 
 
 def require_product(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, codes of a space where a coordinate is not free of the others: a surface, a ball."""
     if not getattr(q, "is_product", True):
-        raise Problem(f"{what} leaves the space that {q.__name__} codes lie in: use --posterior gaussian")
+        raise Problem(f"{what} leaves the space that these codes ({called(q)}) lie in: use --posterior gaussian")
 
 
 def require_variance(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior whose variances are not known."""
     if not getattr(q, "diagonal", False):
         raise Problem(
-            f"{what} needs the variances of q(z|x), and a {q.__name__} posterior has none: use --posterior gaussian"
+            f"{what} needs the variances of q(z|x), and this one ({called(q)}) has none: use --posterior gaussian"
         )
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor
 
 from elboroom.core.draw import Draw
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.number import Number, mean
 from elboroom.evaluate.split import Split
 from elboroom.nets.dual import Contested
 from elboroom.terms.dual import dual
@@ -35,13 +32,8 @@ def dual_values(split: Split, particles: int = 128) -> dict[str, Number]:
         nll.append(draw.nll.mean(0).double().cpu())
     settings = split.settings | {"particles": particles}
     if not model.critic.joint:
-        return {"aggregate_rate_dual": _number(torch.cat(rate), settings)}
+        return {"aggregate_rate_dual": mean(torch.cat(rate), UNIT, "dual", settings)}
     return {
-        "rate_dual": _number(torch.cat(rate), settings),
-        "elbo_dual": _number(-torch.cat(rate) - torch.cat(nll), settings),
+        "rate_dual": mean(torch.cat(rate), UNIT, "dual", settings),
+        "elbo_dual": mean(-torch.cat(rate) - torch.cat(nll), UNIT, "dual", settings),
     }
-
-
-def _number(values: Tensor, settings: dict[str, object]) -> Number:
-    error = values.std().item() / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return Number(values.mean().item(), UNIT, "dual", settings, {"sampling": error})

@@ -15,7 +15,7 @@ from elboroom.core.draw import Batch, Draw
 from elboroom.core.pairs import has_density
 from elboroom.divergences.samples import at_least
 from elboroom.evaluate.dual import dual_values
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.number import Number, mean
 from elboroom.evaluate.posthoc import posthoc
 from elboroom.evaluate.proposal import Kind, fitted, is_sampled
 from elboroom.evaluate.split import Split
@@ -34,12 +34,6 @@ def _refused(split: Split, name: str, what: str = "") -> Number:
     return Number(None, "nats", name, reason=what + split.lacking)
 
 
-def _mean(values: Tensor) -> tuple[float, float]:
-    """Mean and standard error over examples."""
-    error = values.std().item() / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return values.mean().item(), error
-
-
 @torch.no_grad()
 def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     """ELBO, distortion and rate with their standard errors over the examples, and the rate of each dimension."""
@@ -56,23 +50,18 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
             rate.append(kl.flatten(1).sum(1) if kl.dim() > 1 else kl)
             per_dim += [kl] if kl.dim() == 2 else []
     settings = split.settings | {"samples": samples}
-    distortion, spread = _mean(torch.cat(nll))
-    found = {"distortion": Number(distortion, "nats", "E_q -log p(x|z)", settings, {"sampling": spread})}
+    found = {"distortion": mean(torch.cat(nll), "nats", "E_q -log p(x|z)", settings)}
     if error:
-        squared, spread = _mean(torch.cat(error))
-        found["squared_error"] = Number(squared, "per example", "E_q |x - E[x|z]|^2", settings, {"sampling": spread})
+        found["squared_error"] = mean(torch.cat(error), "per example", "E_q |x - E[x|z]|^2", settings)
     if not split.has_density:
         return found | {"elbo": _refused(split, "elbo", NO_BOUND), "rate": _refused(split, "rate")}
-    value, spread = _mean(torch.cat(rate))
-    if len(split.rows) >= ENOUGH and value < -0.1 - 8 * spread:
-        reason = (
-            f"a mean rate of {value:.4g} nats, where none is below 0: the densities of this model are lost to rounding"
-        )
+    rates = mean(torch.cat(rate), "nats", "KL(q(z|x) || p(z))", settings)
+    assert rates.value is not None
+    if len(split.rows) >= ENOUGH and rates.value < -0.1 - 8 * rates.errors["sampling"]:
+        lost = f"a mean rate of {rates.value:.4g} nats, where none is below 0"
+        reason = f"{lost}: the densities of this model are lost to rounding"
         return found | {name: Number(None, "nats", name, reason=reason) for name in ("elbo", "rate")}
-    elbo = -(torch.cat(nll) + torch.cat(rate))
-    for name, values, how in (("rate", torch.cat(rate), "KL(q(z|x) || p(z))"), ("elbo", elbo, "elbo")):
-        value, spread = _mean(values)
-        found[name] = Number(value, "nats", how, settings, {"sampling": spread}, each=values.numpy())
+    found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "nats", "elbo", settings)
     if per_dim:
         dims = torch.cat(per_dim).mean(0).tolist()
         found["rate_per_dim"] = Number(sum(dims), "nats", "KL per dimension", settings, parts={"dims": dims})
@@ -90,7 +79,7 @@ def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian"
     at_least(samples, 1, "the number of samples")
     name = f"iw-{samples}"
     if not split.has_density:
-        return fitted(split, samples, proposal) if is_sampled(split) else _refused(split, name, NO_BOUND)
+        return fitted(split, samples, proposal) if is_sampled(split.model) else _refused(split, name, NO_BOUND)
 
     def weights_of(batch: Batch) -> Weigh:
         if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
@@ -132,9 +121,8 @@ def mutual_information(split: Split) -> Number:
         each = information(loc, logvar, torch.randn(loc.shape, dtype=torch.float64))
     else:
         each = _of_pairs(split)
-    value, spread = _mean(each)
     settings, ceiling = split.settings | {"M": len(each)}, math.log(len(each))
-    return Number(value, "nats", "split", settings, {"sampling": spread}, {"ceiling": ceiling}, each=each.numpy())
+    return mean(each, "nats", "split", settings, {"ceiling": ceiling})
 
 
 def _of_pairs(split: Split, size: int = 256) -> Tensor:
@@ -168,8 +156,7 @@ def aggregate_rate(rate: Number, information: Number, many: bool = False) -> Num
         return Number(None, "nats", how, reason="the prior p(z|u) is another for every label")
     assert rate.each is not None
     assert information.each is not None
-    value, spread = _mean(torch.from_numpy(rate.each - information.each))
-    return Number(value, "nats", how, information.settings, {"sampling": spread})
+    return mean(torch.from_numpy(rate.each - information.each), "nats", how, information.settings)
 
 
 def evaluate(
@@ -186,7 +173,7 @@ def evaluate(
     lost = split.has_density and found["rate"].value is None
     found["log_likelihood"] = found["elbo"] if lost else log_likelihood(few, samples, proposal)
     found |= dual_values(few)
-    if not (split.has_density or is_sampled(split)) and split.tuning is not None:
+    if not (split.has_density or is_sampled(split.model)) and split.tuning is not None:
         found["log_likelihood_posthoc"] = posthoc(few, samples)
     if split.is_text:
         for name in ("log_likelihood", "log_likelihood_posthoc"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,11 @@ class Number:
             return f"— ({self.reason})"
         spread = "".join(f" ± {error:.3g} ({name.replace('_', ' ')})" for name, error in self.errors.items())
         return f"{self.value:.4g}{spread} {self.unit}".rstrip()
+
+
+def mean(
+    values: Tensor, unit: str, estimator: str, settings: dict[str, Any], parts: dict[str, Any] | None = None
+) -> Number:
+    """The mean of the values of rows, with its standard error over them, of which one row has none."""
+    errors = {"sampling": values.std().item() / math.sqrt(len(values))} if len(values) > 1 else {}
+    return Number(values.mean().item(), unit, estimator, settings, errors, parts or {}, each=values.numpy())

@@ -13,6 +13,7 @@ from elboroom.core.draw import Batch
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
+from elboroom.families.fitted import of_prior, proposed
 from elboroom.families.gaussian import Gaussian, NoPrior
 
 FITTED = 10_000  # training codes that a Gaussian is fitted to
@@ -24,13 +25,14 @@ def posthoc(split: Split, samples: int = 100) -> Number:
     """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r proportional to p(z) N(z; E[z|x], tau^2 I), tau chosen on the tuning rows.
 
     The prior is the model's own, or where it has none, the Gaussian of the codes of training rows; where it is no Gaussian, r
-    is N(E[z|x], tau^2 I). In directions that codes do not use r is p, and nothing is counted. A valid bound of the
-    likelihood of that decoder under that prior, not a number that the method was trained for.
+    is N(E[z|x], tau^2 I), and a tenth of the draws is of the prior. In directions that codes do not use r is p, and nothing
+    is counted. A valid bound of the likelihood of that decoder under that prior, not a number that the method was trained for.
     """
     tuning = split.tuning
     assert tuning is not None
     codes = Split.of(split.model, split.data, "train", split.given, FITTED, split.seed).codes[0]
     fitted = gaussian_of(codes.to(split.device)) if isinstance(split.model.prior, NoPrior) else None
+    mixed = fitted is None and not issubclass(split.model.families[1], Gaussian)
     axes = None if fitted is None else torch.linalg.eigh(fitted.covariance_matrix)
     scale = max(codes.double().var(0).mean().sqrt().item(), 1e-6)
     most = max(scale, 1.0) if fitted is None else scale  # codes may be narrower than the prior they stand under
@@ -41,6 +43,8 @@ def posthoc(split: Split, samples: int = 100) -> Number:
             code = split.model.posterior(batch).mean
             p = fitted or split.model.prior(batch)
             r = _around(code, tau, p) if axes is None else _along(axes, code, tau, p.mean)
+            if mixed:
+                return lambda count: proposed(split.model, batch, r, count)
 
             def weigh(count: int) -> Tensor:
                 z = r.sample((count,))  # (count, B, J)
@@ -55,6 +59,7 @@ def posthoc(split: Split, samples: int = 100) -> Number:
     few = min(samples, 16)
     tau = max(widths, key=lambda t: bound(tuning, few, t).each.mean().item())
     name, whose = ("", "own") if fitted is None else (", prior of codes", "gaussian of codes")
+    name += " + prior" * bool(mixed and of_prior(samples))
     return bound(split, samples, tau).number(f"posthoc iw-{samples}{name}", tau=tau, prior=whose)
 
 

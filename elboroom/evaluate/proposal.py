@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from zuko.flows import MAF
 
-from elboroom.core.draw import Batch
+from elboroom.core.draw import Batch, LatentModel
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
 from elboroom.families.ball import Wrapped
 from elboroom.families.fitted import WIDER, Fit, around, gaussian, of_prior, proposed, some_draws
+from elboroom.families.gaussian import NoPrior
 from elboroom.families.point import Point
 
 Kind = Literal["gaussian", "flow"]
@@ -28,10 +29,10 @@ Kind = Literal["gaussian", "flow"]
 NAMES = {"gaussian": ("gaussian", "wrapped normal"), "flow": ("flow", "wrapped flow")}  # on R^d, on the ball
 
 
-def is_sampled(split: Split) -> bool:
-    """Whether q(z|x) is a law that can be sampled and has no density."""
-    q = split.model.families[0]
-    return not has_density(q) and not issubclass(q, Point)
+def is_sampled(model: LatentModel) -> bool:
+    """Whether q(z|x) is a law that can be sampled and has no density, and is held against a prior."""
+    q = model.families[0]
+    return not has_density(q) and not issubclass(q, Point) and not isinstance(model.prior, NoPrior)
 
 
 def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:

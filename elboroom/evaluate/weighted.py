@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from elboroom.core.draw import Batch
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.number import Number, mean
 from elboroom.evaluate.split import Split
 
 CHUNK = 1024  # decoded examples at a time
@@ -41,10 +42,6 @@ class Weighted:
     def number(self, name: str, parts: dict[str, Any] | None = None, **settings: Any) -> Number:
         """The mean of the rows. `importance_noise` is what another K draws would change (delta method), `sampling` what
         another test set would."""
-        n = len(self.each)
-        errors = {"sampling": self.each.std().item() / math.sqrt(n) if n > 1 else 0.0}
-        if self.noise is not None:
-            errors["importance_noise"] = self.noise
         said = self.split.settings | {"K": self.samples} | settings
-        told = {"effective_samples": self.effective} | (parts or {})
-        return Number(self.each.mean().item(), "nats", name, said, errors, told, each=self.each.numpy())
+        found = mean(self.each, "nats", name, said, {"effective_samples": self.effective} | (parts or {}))
+        return found if self.noise is None else replace(found, errors=found.errors | {"importance_noise": self.noise})

@@ -11,7 +11,7 @@ from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
-from elboroom.core.pairs import closed_kl
+from elboroom.core.pairs import called, closed_kl
 from elboroom.core.problem import Problem
 
 LOG_2PI = math.log(2 * math.pi)
@@ -77,8 +77,7 @@ def _kl(q: Gaussian, p: Gaussian) -> Tensor:
 def require_gaussian(posterior: nn.Module, what: str) -> None:
     """Refuses, in a sentence, a posterior that is no diagonal Gaussian."""
     if posterior.family is not Gaussian:
-        name = getattr(posterior.family, "__name__", "strange")
-        raise Problem(f"{what} needs a Gaussian q(z|x), not a {name} one: use --posterior gaussian")
+        raise Problem(f"{what} needs a Gaussian q(z|x), and not {called(posterior.family)}: use --posterior gaussian")  # type: ignore[arg-type]
 
 
 def widened(out: Tensor) -> Tensor:

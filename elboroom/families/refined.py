@@ -15,7 +15,7 @@ from elboroom.core import pairs, ranks
 from elboroom.core.draw import Batch
 from elboroom.core.objective import Constant, Weight
 from elboroom.core.still import still
-from elboroom.families.gaussian import Gaussian, require_gaussian
+from elboroom.families.gaussian import Gaussian, require_gaussian, widened
 
 Through = Literal["exact", "difference", "nothing"]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (mu, log sigma^2) -> nats, (B,)
@@ -80,7 +80,7 @@ class Refined(nn.Module):
 
     def refined(self, batch: Batch, first: Gaussian, through: Through) -> Gaussian:
         """The Gaussian at lambda_K."""
-        at = [_full(t) if through != "nothing" else _full(t).detach().clone() for t in (first.loc, first.logvar)]
+        at = [widened(t) if through != "nothing" else widened(t).detach().clone() for t in (first.loc, first.logvar)]
         speed = [torch.zeros_like(t) for t in at]
         for step in range(self.steps):
             slopes = self.slopes(self.loss(batch, self.noise(at[0], step)), at, through)
@@ -180,11 +180,6 @@ def twice_differentiable(module: nn.Module, wanted: bool) -> Iterator[None]:
             return
         with sdpa_kernel(SDPBackend.MATH):
             yield
-
-
-def _full(t: Tensor) -> Tensor:
-    """In single precision at least."""
-    return t.to(torch.promote_types(t.dtype, torch.float32))
 
 
 def _plain(batch: Batch) -> Batch:

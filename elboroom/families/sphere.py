@@ -65,7 +65,10 @@ class Spherical(Distribution, ABC):
         return -self.negentropy().expand(self.batch_shape).to(self.loc)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        return self.log_prob_of(torch.linalg.vecdot(self.loc.double(), z.double())).to(z)
+        loc, z64 = F.normalize(self.loc.double(), dim=-1), F.normalize(z.double(), dim=-1)
+        return self.log_prob_of(1 - (z64 - loc).square().sum(-1) / 2).to(
+            z
+        )  # no rounding of a length, which kappa multiplies
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """cos m + sin v, v uniform among the directions at right angles to m, (*sample_shape, B, d)."""

@@ -6,12 +6,12 @@ from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
 from elboroom.core.objective import Objective, Term
 from elboroom.core.problem import Problem
-from elboroom.families.autoregressive import AutoregressivePrior
+from elboroom.families.autoregressive import Chain
 from elboroom.families.floor import Floored, Sign
-from elboroom.families.gaussian import StandardNormal, require_gaussian
+from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.families.normalised import EPS, BatchNormed, BatchNormedBoth
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Positive, Share, Span, by_data, method
+from elboroom.methods.registry import NonNegative, Positive, Share, Span, by_data, method
 from elboroom.terms import floors
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.floors import Form, Reduce, Unit
@@ -118,19 +118,15 @@ def delta_vae(
     "nll + w(t) kl, p(z_t|z_t-1) = N(alpha z_t-1, 1 - alpha^2), q(z|x) independent",
     paper="Razavi et al. 2019",
 )
-def delta_vae_ar1(
-    parts: Parts, alpha: Share = 0.5, channels: Count = 1, warmup: Span = by_data(0.0, tokens=0.25)
-) -> Method:
-    """A VAE whose prior is a chain, which no posterior with independent dimensions can match.
+def delta_vae_ar1(parts: Parts, warmup: Span = by_data(0.0, tokens=0.25)) -> Method:
+    """A VAE whose prior is a chain (--ar1-alpha), which no posterior with independent dimensions can match.
 
-    The dimensions of z are latent / channels steps of chains, the channels of a step side by side. The least rate is
+    The dimensions of z are the steps of --ar1-channels chains, the channels of a step side by side. The least rate is
     1/2 [(n - 2) log(1 + alpha^2) - log(1 - alpha^2)] for each channel of n steps: 3.5 nats for 32 steps at alpha 0.5.
 
-    alpha: correlation of a step with the one before
-    channels: how many chains; the latent dimensions are a multiple of it
     warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
-    model = _against_normal(parts, "a chain, which takes the place of the prior,")
-    require_gaussian(model.posterior, "the least rate against a chain")
-    prior = AutoregressivePrior(parts.latent, channels, alpha)
-    return descend(LatentModel(model.posterior, prior, model.likelihood), _elbo(parts, warmup))
+    model = parts.vae(prior="ar1")
+    if model.families != (Gaussian, Chain):
+        raise Problem("the least rate is that of a Gaussian against a chain: leave --posterior and --prior out")
+    return descend(model, _elbo(parts, warmup))

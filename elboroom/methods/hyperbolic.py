@@ -65,7 +65,7 @@ def apo_vae(
     own = chosen(parts, POSTERIOR, generator)
     model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=True)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
-    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns)
+    return contest(model, loss, lesson(parts, model, critic_loss), critic_lr, critic_turns)
 
 
 @method(
@@ -111,4 +111,4 @@ def apo_vae_vamp(
     vamp = LatentModel(vae.posterior, VampPrior(vae.posterior, pseudo, parts.latent), vae.likelihood)
     model = contested(vamp, parts.latent, parts.chart(own), joint=True)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic, prior=True) + anchor * place()
-    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns, adam(pseudo_lr))
+    return contest(model, loss, lesson(parts, model, critic_loss), critic_lr, critic_turns, adam(pseudo_lr))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, MakeOptimiser, Method, Player, adam, times
 from elboroom.core.objective import Objective
+from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
@@ -32,11 +34,11 @@ def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint
     return posteriors[generator]
 
 
-def lesson(parts: Parts, generator: Generator, told: CriticLoss) -> Lesson:
+def lesson(parts: Parts, model: LatentModel, told: CriticLoss) -> Lesson:
     """What nu descends: an mlp's q(z|x) is nearly singular at first, and then the dual has no optimum."""
     if told != "auto":
         return told
-    return "dual" if generator == "linear" and parts.about.kind == "tokens" else "logistic"
+    return "dual" if has_density(model.families[0]) and parts.about.kind == "tokens" else "logistic"
 
 
 def contest(
@@ -84,7 +86,7 @@ def implicit_vae(
     own = chosen(parts, POSTERIOR, generator)
     model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=True)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
-    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns)
+    return contest(model, loss, lesson(parts, model, critic_loss), critic_lr, critic_turns)
 
 
 @method("implicit-vae-mi", "nll + w(t) (E_q(z) nu(z) - E_p e^nu(z) + 1), not a bound", paper="Fang et al. 2019")
@@ -112,4 +114,4 @@ def implicit_vae_mi(
     own = chosen(parts, POSTERIOR, generator, joint=False)
     model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=False)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
-    return contest(model, loss, lesson(parts, generator, critic_loss), critic_lr, critic_turns)
+    return contest(model, loss, lesson(parts, model, critic_loss), critic_lr, critic_turns)

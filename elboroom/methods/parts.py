@@ -70,7 +70,7 @@ class Choices(BaseModel):
     )
     ar1_alpha: float = Field(0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before")
     ar1_channels: int = Field(1, ge=1, description="chains of --prior ar1, side by side")
-    kappa: float = Field(35.0, gt=0, description="concentration of --posterior vmf and power-spherical")
+    kappa: float = Field(35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical")
     kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
     variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")

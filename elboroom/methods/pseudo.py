@@ -30,7 +30,8 @@ def pseudo_inputs(parts: Parts, net: nn.Module, count: int | None = None) -> Pse
     x = None
     if parts.data is not None:
         train = parts.data.splits["train"]
-        rows = np.random.default_rng(0).choice(train, count, replace=count > len(train))
+        more = np.random.default_rng(0).choice(train, count % len(train), replace=False)
+        rows = np.concatenate([*[train] * (count // len(train)), more])  # every row before any copy
         x, u = parts.data.x(rows), parts.data.u(rows, parts.choices.given_names) if parts.given else None
     if tokens:
         return _sentences(parts, net, count, x, u)

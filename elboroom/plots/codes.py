@@ -13,7 +13,9 @@ from torch import Tensor
 
 from elboroom.core.draw import Batch, Draw
 from elboroom.evaluate.split import Split
+from elboroom.families.gaussian import NoPrior
 from elboroom.run import Run
+from elboroom.training.batches import reseed
 
 Floats = NDArray[np.floating[Any]]
 ACTIVE = 0.01  # of the variance of the means, as `active_units` has it
@@ -70,17 +72,14 @@ class Codes:
         return f"var {self.variance[j]:.2f}" if self.rate is None else f"KL {self.rate[j]:.2f}"
 
     @torch.inference_mode()
-    def prior_density(self, at: Floats) -> Floats | None:
-        """p(z_j) at each of `at`, averaged over the u that occur, (len(at), J); None where q is held against no prior."""
-        data, rows, given = self.split.data, self.split.rows, self.split.given
-        seen = data.u(rows, given) if given else torch.zeros(len(rows), 1)
-        u, counts = torch.unique(seen, dim=0, return_counts=True)
-        device = next(self.split.model.parameters()).device
-        p = self.split.model.prior(Batch(torch.empty(len(u)), u if given else None).to(device))
-        marginals = getattr(p, "log_marginals", getattr(p, "log_prob_per_dim", None))
-        if not self.split.has_density or marginals is None:
+    def prior_draws(self, each: int = 8) -> Floats | None:
+        """Draws of p(z|u), `each` for every row, (each n, J); None where the model has no prior."""
+        split = self.split
+        if isinstance(split.model.prior, NoPrior):
             return None
-        points = torch.as_tensor(at, dtype=torch.float32, device=device)[:, None, None]  # (G, 1, 1)
-        density = marginals(points).exp().expand(-1, len(u), -1).cpu()  # (G, U, J)
-        mixed: Floats = ((density * counts[:, None]).sum(1) / counts.sum()).numpy()
-        return mixed
+        u = split.data.u(split.rows, split.given) if split.given else None
+        p = split.model.prior(Batch(torch.empty(len(split.rows)), u).to(split.device))
+        reseed(split.seed)
+        z = p.sample((each,) if p.batch_shape else (each * len(split.rows),))
+        drawn: Floats = z.flatten(0, -2).cpu().numpy()
+        return drawn

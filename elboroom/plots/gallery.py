@@ -9,6 +9,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from elboroom.core.problem import Problem
+from elboroom.families.gaussian import NoPrior
 from elboroom.plots import images, latent, robustness
 from elboroom.plots.attributes import attributes
 from elboroom.plots.codes import Codes
@@ -53,7 +54,7 @@ def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
     ranked = "variance of the mean" if codes.rate is None else "mean KL"
     against = (
         "where it departs from the line, p(z), samples of the prior are unlike codes of data"
-        if codes.split.has_density
+        if not isinstance(run.model.prior, NoPrior)
         else "look for several modes and for long tails"
     )
     plan: list[Plan] = [

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from elboroom.core.draw import Batch
 from elboroom.core.problem import Problem
+from elboroom.families.gaussian import NoPrior
 from elboroom.plots.codes import Codes
 from elboroom.plots.pictures import Pixels, colour, contact_sheet, signed
 from elboroom.plots.style import MINUS
@@ -110,5 +111,5 @@ def _images(run: Run, n: int, seed: int = 0) -> Batch:
 
 
 def _prior(run: Run, what: str) -> None:
-    if lacking := run.split(most=1).lacking:
-        raise Problem(f"{lacking}, so {what} would say nothing")
+    if isinstance(run.model.prior, NoPrior):
+        raise Problem(f"the model has no prior, so there are no {what}")

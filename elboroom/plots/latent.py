@@ -17,6 +17,7 @@ from elboroom.plots.style import FIRST, INK, MUTED, PASSIVE, SECOND, SEVERAL, sm
 from elboroom.run import Run
 
 PANELS = 12  # dimensions at most in one figure
+LEAST = 0.1  # of what a frame of codes spans
 
 
 @styled
@@ -46,24 +47,22 @@ def rates(run: Run, codes: Codes | None = None) -> Figure:
 
 @styled
 def aggregate(run: Run, codes: Codes | None = None) -> Figure:
-    """The aggregate posterior: a histogram of z ~ q(z|x) for each dimension, the density of the prior drawn over it."""
+    """The aggregate posterior: a histogram of z ~ q(z|x) for each dimension, that of z ~ p(z) drawn over it as a line."""
     codes = codes or Codes.of(run)
-    order = codes.order[:PANELS]
+    order, prior, frame = codes.order[:PANELS], codes.prior_draws(), None
     figure, axes = small_multiples(len(order), 5, height=1.35)
-    reach = max(4.0, float(np.quantile(np.abs(codes.z), 0.999)))
-    at = np.linspace(-reach, reach, 201)
-    density = codes.prior_density(at)
+    if prior is not None:
+        reach = max(float(np.quantile(np.abs(z), 0.999)) for z in (codes.z, prior))
+        frame = (-reach, reach)  # one for all dimensions
     for ax, j in zip(axes, order, strict=True):
-        if density is None:
-            ax.hist(codes.z[:, j], bins=50, density=True, color=FIRST, histtype="stepfilled")
-        else:
-            tint = FIRST if codes.active[j] else PASSIVE
-            ax.hist(codes.z[:, j], bins=60, range=(-reach, reach), density=True, color=tint, histtype="stepfilled")
-            ax.plot(at, density[:, j], color=SECOND, linewidth=1.1)
+        tint = FIRST if prior is None or codes.active[j] else PASSIVE
+        ax.hist(codes.z[:, j], bins=60, density=True, range=frame, color=tint, histtype="stepfilled")
+        if prior is not None:
+            ax.hist(prior[:, j], bins=60, density=True, range=frame, color=SECOND, histtype="step", linewidth=1.1)
         ax.set_title(f"z{j}")
         ax.set_title(codes.label(j), loc="right", color=MUTED)
         ax.set_yticks([])
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.spines["left"].set_visible(False)
     return figure
 
@@ -132,6 +131,10 @@ def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 200
             xy = codes.mean[chosen][:, [dims[column], dims[row + 1]]]
             ax.scatter(*xy.T, s=3.5, c=colours, linewidths=0, rasterized=True)
             ax.set_box_aspect(1)
+            for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+                axis.set_major_locator(MaxNLocator(4))
+                if high - low < LEAST:  # what has collapsed looks like a point, not like its rounding
+                    axis.axes.set(**{f"{axis.axis_name}lim": ((low + high - LEAST) / 2, (low + high + LEAST) / 2)})
             if row == side - 1:
                 ax.set_xlabel(f"z{dims[column]}", color=INK)
             if column == 0:

@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -165,7 +166,8 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
         start = newest.step
         method.restore(newest.state)
     elif spec.warm:
-        warm_start(method, Path(spec.warm), data.tokeniser)
+        with nullcontext() if first else warnings.catch_warnings(action="ignore"):
+            warm_start(method, Path(spec.warm), data.tokeniser)
     order = spec.fit.order(spec.about.kind, method.couples)
     batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, device, order)
     for watch in (module for module in method.modules() if isinstance(module, Watch)):

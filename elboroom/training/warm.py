@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from elboroom.training.checkpoint import newest
 from elboroom.training.spec import Spec
 
 
-def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) -> int:
-    """Copies the weights of another run's model wherever name and shape agree; how many tensors that were.
+def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) -> None:
+    """Copies the weights of another run's model wherever name and shape agree, and warns of those that start anew.
 
     Rows that stand for words go where the word stands here; a word that the other run has not keeps its row.
     """
@@ -36,8 +37,12 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
                 same[name][here] = theirs[name][rows].to(same[name])
     if not same:
         raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
+    if anew := [name for name in mine if name not in same]:
+        some = ", ".join(anew[:4]) + (f" and {len(anew) - 4} more" if len(anew) > 4 else "")
+        warnings.warn(
+            f"--from {folder}: {len(same)} of {len(mine)} tensors fit; these start anew: {some}", stacklevel=2
+        )
     method.model.load_state_dict(mine | same)
-    return len(same)
 
 
 def _sentences(model: nn.Module) -> tuple[str, ...]:

@@ -101,6 +101,15 @@ def test_a_state_that_lacks_something_is_not_restored(missing: str) -> None:
         controlled().restore({key: value for key, value in method.state().items() if key != missing})
 
 
+def test_what_is_part_of_the_model_is_in_the_state_once() -> None:
+    it = model()
+    parts = Group([it.posterior, it.likelihood])
+    method = Method(it, [Player(nll(), "vae")], vae=parts)
+    assert all(key.startswith(("model.", "objectives.")) for key in method.state())
+    twice = method.state() | {f"others.vae.0.{key}": value for key, value in it.posterior.state_dict().items()}
+    method.restore(twice)
+
+
 def test_groups_take_the_optimiser_of_the_run_or_their_own() -> None:
     it, critic = model(), nn.Linear(2, 2)
     method = Method(

@@ -17,6 +17,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.families.ball import WrappedImplicitPosterior, WrappedPosterior
 from elboroom.families.pseudo import PseudoInputs, PseudoSentences, Vamp, VampImplicit, VampPrior
 from elboroom.methods.parts import Choices, Parts
+from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.methods.registry import card
 from elboroom.nets.recurrent import RecurrentEncoder
 from elboroom.terms.evidence import kl
@@ -139,3 +140,13 @@ def test_another_prior_or_posterior_is_refused(pixels: DataSet) -> None:
     for more in ({"prior": "wrapped"}, {"posterior": "gaussian"}):
         with pytest.raises(Problem, match=r"--(prior|posterior)"):
             card("apo-vae-vamp").build(Parts(pixels.about, Choices(latent=3, **more), 8), {})
+
+
+def test_every_row_stands_among_them_before_any_stands_twice(vectors: DataSet) -> None:
+    train = len(vectors.splits["train"])
+    for count in (train - 3, train, 2 * train + 5):
+        x = pseudo_inputs(Parts(vectors.about, Choices(), 8, vectors), nn.Identity(), count).x
+        counts = torch.unique(x, dim=0, return_counts=True)[1]
+        assert len(x) == count
+        assert len(counts) == min(count, train)
+        assert counts.max() - counts.min() <= 1

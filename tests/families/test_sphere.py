@@ -395,3 +395,15 @@ def test_half_precision_of_the_nets_leaves_points_on_the_sphere(family: type[Sph
     assert z.dtype == value.dtype == torch.float32
     torch.testing.assert_close(z.norm(dim=-1), torch.ones(2, 50), atol=1e-5, rtol=0)
     assert value[0].item() == pytest.approx(rate(law(family, 20.0, 5)).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("family", [VonMisesFisher, PowerSpherical])
+@pytest.mark.parametrize("kappa", [1e4, 1e6])
+def test_the_density_of_single_precision_draws_is_not_lost_to_their_length(
+    family: type[Spherical], kappa: float
+) -> None:
+    """E log q(z) of float32 draws is the negative entropy: were z no unit vector by 6e-8, kappa would multiply that."""
+    q = family(at(4, 1).float(), torch.tensor(kappa))
+    torch.manual_seed(0)
+    each = q.log_prob(q.sample((50_000,))).double()
+    assert abs(each.mean() + q.entropy()).item() < 4 * each.std().item() / math.sqrt(each.numel()) + 2e-3

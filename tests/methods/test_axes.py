@@ -69,8 +69,9 @@ def test_every_prior_beside_every_posterior(posterior: str, kind: str, data: Dat
 def test_the_chain_is_a_prior_like_any_other(vectors: DataSet) -> None:
     """--prior ar1 is the prior of delta-vae-ar1."""
     common = {"latent": 6, "net": "mlp-300", "batch_size": 8, "steps": 4}
-    one = specify("vae", vectors, "array", None, {**common, "prior": "ar1", "ar1_alpha": 0.7, "ar1_channels": 2})
-    two = specify("delta-vae-ar1", vectors, "array", None, {**common, "alpha": 0.7, "channels": 2})
+    chain = {**common, "ar1_alpha": 0.7, "ar1_channels": 2}
+    one = specify("vae", vectors, "array", None, {**chain, "prior": "ar1"})
+    two = specify("delta-vae-ar1", vectors, "array", None, chain)
     z = torch.randn(5, 6)
     laws = [session.build(spec, Own(vectors)).model.prior(None) for spec in (one, two)]
     assert torch.equal(laws[0].log_prob(z), laws[1].log_prob(z))

@@ -5,18 +5,29 @@ from __future__ import annotations
 import pytest
 
 from elboroom.data.dataset import DataSet
-from elboroom.methods.implicit import Generator, lesson
+from elboroom.methods.implicit import lesson
 from elboroom.methods.parts import Parts
 
 
-@pytest.mark.parametrize(("generator", "on_text"), [("linear", "dual"), ("mlp", "logistic")])
-def test_the_dual_is_for_a_linear_generator_of_text(
-    sentences: DataSet, pixels: DataSet, generator: Generator, on_text: str
+@pytest.mark.parametrize(
+    ("posterior", "on_text"),
+    [
+        ("implicit-linear", "dual"),
+        ("wrapped-linear", "dual"),
+        ("gaussian", "dual"),
+        ("implicit", "logistic"),
+        ("wrapped-implicit", "logistic"),
+    ],
+)
+def test_the_dual_is_for_posteriors_of_text_with_a_density(
+    sentences: DataSet, pixels: DataSet, posterior: str, on_text: str
 ) -> None:
-    assert lesson(Parts(sentences.about), generator, "auto") == on_text
-    assert lesson(Parts(pixels.about), generator, "auto") == "logistic"
+    for data, expected in ((sentences, on_text), (pixels, "logistic")):
+        parts = Parts(data.about)
+        assert lesson(parts, parts.vae(posterior, u="unseen"), "auto") == expected
 
 
 def test_what_is_told_is_done(sentences: DataSet) -> None:
-    assert lesson(Parts(sentences.about), "mlp", "dual") == "dual"
-    assert lesson(Parts(sentences.about), "linear", "logistic") == "logistic"
+    parts = Parts(sentences.about)
+    assert lesson(parts, parts.vae("implicit"), "dual") == "dual"
+    assert lesson(parts, parts.vae("implicit-linear"), "logistic") == "logistic"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tm
     run = train("ae", pixels, tmp_path, **TINY)
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
     assert set(reasons) == {"samples", "densities", "rates", "activity"}
-    assert all("no density" in reason or "no diagonal Gaussian" in reason for reason in reasons.values())
+    assert all(any(why in reason for why in ("no density", "no diagonal", "no prior")) for reason in reasons.values())
 
 
 def test_what_data_and_measures_do_not_allow_is_left_out(pixels: DataSet, tmp_path: Path) -> None:
@@ -93,14 +94,34 @@ def test_rows_of_a_traversal_come_by_rate_and_say_it(grey: Run) -> None:
     assert len(labels) == 3 + 10
 
 
-def test_the_prior_over_the_histograms_is_a_density(grey: Run, pixels: DataSet, tmp_path: Path) -> None:
-    at = np.linspace(-6, 6, 601)
-    plain = Codes.of(grey, 100).prior_density(at)
+def test_the_line_over_the_histograms_is_of_the_prior(grey: Run, pixels: DataSet, tmp_path: Path) -> None:
+    codes = Codes.of(grey, 100)
+    plain = codes.prior_draws(2000)
     assert plain is not None
-    assert np.allclose(plain[:, 0], np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi), atol=1e-6)
-    given = Codes.of(train("vae", pixels, tmp_path, **TINY, given="label"), 100).prior_density(at)
+    assert plain.shape == (2000 * len(codes.mean), 3)
+    assert np.allclose(plain.mean(0), 0, atol=0.03)
+    assert np.allclose(plain.std(0), 1, atol=0.03)
+    assert len(plots.aggregate(grey).axes[0].patches) == 2
+    given = Codes.of(train("vae", pixels, tmp_path / "given", **TINY, given="label"), 100).prior_draws(3)
     assert given is not None
-    assert np.allclose(given.sum(0) * 0.02, 1, atol=1e-3)
+    assert given.shape == (3 * len(codes.mean), 3)
+    ball = Codes.of(train("p-vae", pixels, tmp_path / "ball", **TINY), 100).prior_draws()
+    assert ball is not None
+    assert (np.linalg.norm(ball, axis=1) < 1).all()
+    assert Codes.of(train("ae", pixels, tmp_path / "ae", **TINY), 100).prior_draws() is None
+
+
+def test_a_model_with_a_prior_has_samples_whether_or_not_q_has_a_density(pixels: DataSet, tmp_path: Path) -> None:
+    run = train("apo-vae", pixels, tmp_path, **TINY)
+    reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
+    assert set(reasons) == {"rates", "activity"}
+
+
+def test_codes_that_have_collapsed_are_a_point(grey: Run) -> None:
+    codes = Codes.of(grey, 100)
+    small = replace(codes, mean=1e-6 * codes.mean)
+    for ax in plots.pairs(grey, small).axes:
+        assert not ax.axison or np.ptp(ax.get_xlim()) >= 0.1 - 1e-9
 
 
 def test_curves_hold_every_term_and_mark_the_weights(grey: Run) -> None:
