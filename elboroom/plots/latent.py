@@ -62,7 +62,7 @@ def aggregate(run: Run, codes: Codes | None = None) -> Figure:
         ax.set_title(f"z{j}")
         ax.set_title(codes.label(j), loc="right", color=MUTED)
         ax.set_yticks([])
-        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_locator(MaxNLocator(3))
         ax.spines["left"].set_visible(False)
     return figure
 
@@ -132,7 +132,7 @@ def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 200
             ax.scatter(*xy.T, s=3.5, c=colours, linewidths=0, rasterized=True)
             ax.set_box_aspect(1)
             for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-                axis.set_major_locator(MaxNLocator(4))
+                axis.set_major_locator(MaxNLocator(3))
                 if high - low < LEAST:  # what has collapsed looks like a point, not like its rounding
                     axis.axes.set(**{f"{axis.axis_name}lim": ((low + high - LEAST) / 2, (low + high + LEAST) / 2)})
             if row == side - 1:
