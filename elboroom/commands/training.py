@@ -62,5 +62,7 @@ def _trained(run: Any, json: bool) -> None:
         last = run.log[-1] if run.log else {}
         print_json({"folder": str(run.folder), "method": run.spec.method, "step": run.step, "last": last})
     else:
-        say(f"trained to step {run.step:,}: {run.folder}")
+        last = max(run.step, run.log[-1]["step"] if run.log else 0)
+        best = f", the best at step {run.step:,}" if run.step < last else ""
+        say(f"trained to step {last:,}{best}: {run.folder}")
         say(f"next: elbo eval {run.folder}, elbo report {run.folder}")
