@@ -16,7 +16,7 @@ COLUMNS = {
 PUBLISHED = {"vae": 88.56, "vamp-vae": 85.57}  # Tomczak & Welling 2018, static MNIST, one layer of latents
 
 WHY = {
-    True: "Fewer epochs, plain ReLU layers, no warm-up and a tenth of the draws all work that way.",
+    True: "Fewer epochs, plain ReLU layers, no warm-up and a tenth of the draws may each be part of it.",
     False: "Fewer draws can only raise ours, so nets, optimiser or stopping suit these data better here.",
 }
 

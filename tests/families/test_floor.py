@@ -98,7 +98,7 @@ def test_a_posterior_at_the_minimum_can_be_the_same_for_all_x() -> None:
 
 
 def test_what_cannot_be_is_refused(vectors: DataSet) -> None:
-    with pytest.raises(Problem, match="not a Point one: use --posterior gaussian"):
+    with pytest.raises(Problem, match="and not point: use --posterior gaussian"):
         Floored(PointPosterior(Pass()), 0.1)
     with pytest.raises(
         Problem, match="the minimum rate is against N\\(0, I\\): use --posterior gaussian with --prior normal"

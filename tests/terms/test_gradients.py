@@ -79,6 +79,7 @@ class Nu(nn.Module):
 
     def __init__(self, features: int) -> None:
         super().__init__()
+        self.joint = features > 0
         self.net = nn.Sequential(nn.Linear(J + features, 4), nn.Tanh(), nn.Linear(4, 1))
 
     def forward(self, z: Tensor, h: Tensor | None = None) -> Tensor:
@@ -107,8 +108,8 @@ TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "joint_critic": [((JOINT, False), ITS_OWN), ((JOINT, True), ITS_OWN)],
     "f_penalty": [((SCORE, row), NOT_PRIOR) for row in DIVERGENCES.values()],
     "f_critic": [((SCORE, row), ITS_OWN) for row in DIVERGENCES.values()],
-    "dual_rate": [((NU_XZ, True), NOT_PRIOR), ((NU_Z, False), NOT_PRIOR), ((NU_XZ, True, True), ALL)],
-    "dual_critic": [((NU_XZ, True), ITS_OWN), ((NU_Z, False), ITS_OWN), ((NU_XZ, True, True), AND_PRIOR)],
+    "dual_rate": [((NU_XZ,), NOT_PRIOR), ((NU_Z,), NOT_PRIOR), ((NU_XZ, True), ALL)],
+    "dual_critic": [((NU_XZ,), ITS_OWN), ((NU_Z,), ITS_OWN), ((NU_XZ, True), AND_PRIOR)],
     "off_diagonal": [((of,), ALL) for of in ("means", "samples")],
     "diagonal": [((of,), ALL) for of in ("means", "samples")],
     "third_moment": [((entries,), ALL) for entries in ("all", "diagonal")],
