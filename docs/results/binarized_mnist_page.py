@@ -26,7 +26,7 @@ def page(records: Records, epochs: int) -> str:
     printed = {"published NLL": {name: f"{nll:.2f}" for name, nll in PUBLISHED.items()}}
     return f"""# Binarized MNIST
 
-The static binarisation: 50,000 digits to train, 10,000 to choose by, 10,000 to measure with. {len(records)} runs with MLPs of
+The static binarisation: 50,000 digits to train, 10,000 for validation, 10,000 to test. {len(records)} runs with MLPs of
 two layers of 300 (`--net mlp-300-300`), 40 dimensions, Adam 5e-4, batch 100, {epochs} epochs with patience; one seed each.
 iwae has 5 draws, flow-prior 2, vamp-vae 500 pseudo-inputs.
 

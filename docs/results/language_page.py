@@ -35,6 +35,7 @@ DUAL = {
     "elbo": "exact -ELBO",
     "log_likelihood": "NLL",
 }
+SILENT = 0.1  # nats of information below which z is taken to tell nothing
 PRINTED = ("PPL", "NLL (= 21.917 ln PPL)", "R", "KL", "MI", "AU")
 PTB: dict[
     str, tuple[str, tuple[float, ...]]
@@ -71,14 +72,13 @@ DUAL_WHY = """Their nu learns at 1e-5, ours at 1e-4. A nu that lags behind q(z|x
 which may be all that the difference is; ours follows, and holds the rate down as the KL itself does, so that z goes unused as
 in `vae-annealed`. The MI printed for implicit-vae-mi, 12.2, is above the log of the number of test sentences, 8.23. Dai et al.
 also print rows for a VAE with von Mises-Fisher (-ELBO 95.8, PPL 93.70, KL 2.9, MI 3.2) and for a Poincare VAE (91.4, 76.13): at
-21.917 words a sentence the two columns contradict each other, and an MI above the KL cannot be, so that nothing of it stands
-beside ours."""
+21.917 words a sentence the two columns contradict each other, and MI cannot exceed KL, so that these rows are left out."""
 BESIDE = {
     "published dual KL": {name: cells[2] for name, cells in DUAL_PTB.items()},
     "published dual -ELBO, not a bound": {name: cells[1] for name, cells in DUAL_PTB.items()},
 }
-CRITICS = """What a critic says of a KL is at most that KL, so a dual -ELBO bounds nothing; beside it the exact one, where
-q(z|x) has a density, and NLL."""
+CRITICS = """The dual value of a critic is a lower bound of the KL, so a dual -ELBO is no bound of -log p(x). Beside it
+stand the exact one, where q(z|x) has a density, and NLL."""
 HOW = """NLL is -log p(x) by the importance-weighted bound with 100 draws of q(z|x), in nats per sentence over the whole test
 split, the error in brackets being that of the 100 draws (last digits); over the sentences its standard error is {spread}, and
 mostly the same for all runs, which see the same sentences. PPL is that bound by word, ends of sentences
@@ -181,32 +181,37 @@ def _seen(records: Records, prefix: str) -> str:
     of = {name.removeprefix(prefix): record for name, record in records.items()}
     nlls, rates, told = (_numbers(of, key) for key in ("log_likelihood", "rate", "mutual_information"))
     nlls, short = {name: -value for name, value in nlls.items()}, _shorter(of)
-    dead = {name: nlls[name] for name in rates if rates[name] < 0.05 and name not in short}
-    idle = [f"{name} ({rates[name]:.1f} nats)" for name in told if rates[name] > 0.5 and told[name] < 0.1]
-    best = sorted(nlls, key=lambda name: nlls[name])[:3]
-    most = sorted((name for name in told if told[name] > 0.1), key=lambda name: -told[name])[:3]
+    silent = {name: nlls[name] for name in rates if told.get(name, rates[name]) < SILENT and name not in short}
+    idle = [f"{name} ({rates[name]:.1f} nats)" for name in told if rates[name] > 0.5 and told[name] < SILENT]
+    telling = [name for name in told if told[name] >= SILENT]
+    best = sorted(telling, key=lambda name: nlls[name])[:3]
+    most = sorted(telling, key=lambda name: -told[name])[:3]
     falls = [f"{name} {fall:.1f}" for name, fall in _falls(of).items() if fall > 0]
     lines = []
-    if len(dead) > 1:
+    if len(silent) > 1:
         lines.append(
-            f"- One seed each. {', '.join(dead)} make no use of z (KL below 0.05), so they are one language model trained "
-            f"{len(dead)} times, and their NLLs lie from {min(dead.values()):.2f} to {max(dead.values()):.2f}: no smaller "
-            "difference means anything here."
+            f"- One seed each. {len(silent)} runs carry no information in z (MI, or where that is not measured KL, below "
+            f"{SILENT} nats) and are in effect language models: {', '.join(silent)}. Their NLLs lie from "
+            f"{min(silent.values()):.2f} to {max(silent.values()):.2f}: no smaller difference means anything here."
         )
-    lines.append("- Best likelihood: " + ", ".join(f"{name} {nlls[name]:.2f}" for name in best) + ".")
-    if most:
-        informed = ", ".join(f"{name} {told[name]:.2f} nats at NLL {nlls[name]:.2f}" for name in most)
-        lines.append(f"- Most information about x: {informed}.")
+    if telling:
+        lines.append(
+            "- Best likelihood where z does tell something: "
+            + ", ".join(f"{name} {nlls[name]:.2f}" for name in best)
+            + ". Most information: "
+            + ", ".join(f"{name} {told[name]:.2f} nats at NLL {nlls[name]:.2f}" for name in most)
+            + "."
+        )
     lines += [
         f"- {name} was trained for {epochs:g} epochs, a part of what the others had: its NLL is not to be held against theirs."
         for name, epochs in short.items()
     ]
     if idle:
-        lines.append(f"- A rate that carries no information (MI below 0.1): {', '.join(idle)}.")
+        lines.append(f"- A rate that carries no information: {', '.join(idle)}.")
     if falls:
         lines.append(
-            "- Still learning, of the runs whose log has it: nats by which the loss on the validation split fell in the "
-            f"last epoch: {', '.join(falls)}."
+            "- Not converged: the loss on the validation split still fell in the last epoch, in nats, where the log has it: "
+            f"{', '.join(falls)}."
         )
     return "\n".join(lines)
 
@@ -215,10 +220,10 @@ def multi30k(records: Records) -> str:
     """The page of captions."""
     return f"""# Multi30k captions
 
-The 29,000 English captions of Multi30k that were translated, 1,014 to choose by and 1,000 to measure with; words seen twice
+The English captions of Multi30k that were translated: 29,000 to train, 1,014 for validation, 1,000 to test; words seen twice
 or more. {len(records)} runs on trunk a (LSTM 128/128, 32 dimensions), Adam 1e-3, batch 64, 10 epochs (sa-vae: 3, with 5
 inner steps, differentiated by central differences, those of the paper being one-sided; lagging-vae: at most 15 turns of the
-encoder), schedules scaled to the run, the best of ten looks at the ELBO of the validation split (at weight one, without
+encoder), schedules scaled to the run, the best of ten checkpoints by the ELBO of the validation split (at weight one, without
 floors, as published for this trunk). Floors and targets are 8 nats (free-bits, ae-pretrained-free-bits, control-vae,
 mdr-vae and rows that end in free-bits); a number in a name is beta, gamma or kappa; vamp-vae has 100 pseudo-inputs,
 apo-vae-vamp 500, flow-prior 5 draws. All options are in `runs/*/spec.json`.
@@ -240,8 +245,8 @@ apo-vae-vamp 500, flow-prior 5 draws. All options are in `runs/*/spec.json`.
   onto the prior, and hardly any draws are near there: decoders of `p-vae` and `apo-vae` have not seen what gyroplanes make
   of it, and end the sentence at once. A draw of the posterior is decoded as well as a sample is.
 - A floor makes rate free and does not ask for it: with one of 8 nats `vamp-vae` and `flow-prior` stayed near 0 (the first
-  bound of `flow-prior` has no floor). Where there is rate below a floor, choosing by the ELBO at weight one takes the look at
-  which it happened to be lowest.
+  bound of `flow-prior` has no floor). Below a floor the rate drifts freely, so that choosing by the ELBO at weight one takes
+  the checkpoint where it happened to be lowest.
 
 {_critics(records, "multi30k-")}
 10,000 samples word by word from z of the prior (of `ae` and `dae`, which have none, from the Gaussian of their codes), and
@@ -251,7 +256,7 @@ greedy reconstructions of the test split:
 
 No published table uses these captions in this way; the numbers are to be read against each other.
 
-## What they say
+## Samples and reconstructions
 
 {said(records, "multi30k-")}
 """
@@ -261,7 +266,7 @@ def ptb(records: Records) -> str:
     """The page of the Penn Treebank."""
     return f"""# Penn Treebank
 
-Mikolov's split: 42,068 sentences to train, 3,370 to choose by, 3,761 (82,430 tokens) to measure with. {len(records)} runs on
+Mikolov's split: 42,068 sentences to train, 3,370 for validation, 3,761 (82,430 tokens) to test. {len(records)} runs on
 trunk a (LSTM 256/256, 32 dimensions), Adam 1e-3, batch 64, 12 epochs with patience, schedules scaled to the run.
 
 {_how(records)}
@@ -287,7 +292,7 @@ Published by the value of a critic, which is why these seem so much better:
 
 {DUAL_WHY}
 
-## What they say
+## Samples and reconstructions
 
 {said(records, "ptb-")}
 """
