@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import closed_kl
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 
 
-class Chain(Distribution):
+class Chain(Law):
     """z_1 ~ N(0, 1), z_t = alpha z_{t-1} + sqrt(1 - alpha^2) e_t in each of K channels; z is flat, (n K,), time first."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
 
     def __init__(self, alpha: Tensor, length: int) -> None:
         self.alpha, self.length = alpha, length  # (K,)
-        super().__init__(torch.Size(), torch.Size([length * len(alpha)]), validate_args=False)
+        super().__init__(torch.Size(), torch.Size([length * len(alpha)]))
 
     @property
     def mean(self) -> Tensor:
@@ -67,10 +66,6 @@ class Chain(Distribution):
         for t in range(1, self.length):
             z.append(self.alpha * z[-1] + noise[..., t, :])
         return torch.stack(z, -2).flatten(-2)
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
     @property
     def least_rate(self) -> Tensor:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.ball import along, beside_others
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import has_density
 
 CHUNK = 50  # components at a time
@@ -59,15 +59,14 @@ class PseudoSentences(PseudoInputs):
         return out
 
 
-class Vamp(Distribution):
+class Vamp(Law):
     """An equal mixture of q(z|s_k). Every question reads the pseudo-inputs anew, since the encoder moves between two."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
 
     def __init__(self, posterior: Any, pseudo: PseudoInputs, latent: int) -> None:
         self.posterior, self.pseudo = posterior, pseudo
-        super().__init__(torch.Size(), torch.Size([latent]), validate_args=False)
+        super().__init__(torch.Size(), torch.Size([latent]))
 
     def _law(self, rows: Tensor) -> Any:
         """q(z|s_k) of these rows, none of which is read twice where there are more rows than pseudo-inputs."""
@@ -85,10 +84,6 @@ class Vamp(Distribution):
         place = ranks.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
         rows = (place * len(self.pseudo)).long().clamp_max(len(self.pseudo) - 1)
         return along(self._law(rows).rsample(), lambda z: z.view(*sample_shape, *z.shape[1:]))
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
     def log_prob(self, z: Tensor) -> Tensor:
         everyone = torch.arange(len(self.pseudo), device=z.device)
