@@ -43,7 +43,7 @@ def has_density(family: type[Distribution]) -> bool:
 
 def called(family: type[Distribution]) -> str:
     """A family in words: WrappedImplicit is `wrapped implicit`."""
-    return re.sub("(?<!^)(?=[A-Z])", " ", family.__name__).lower()
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", family.__name__).lower()
 
 
 def require_rate(q: type[Distribution], p: type[Distribution]) -> None:

@@ -67,17 +67,6 @@ class MixturePrior(nn.Module):
         return Mixture(torch.log_softmax(self.logits, 0), self.loc, self.logvar)
 
 
-class PseudoImages(PseudoInputs):
-    """K images that are parameters, by their logits: whatever is learned, pixels stay in (0, 1)."""
-
-    def __init__(self, x: Tensor, u: Tensor | None = None, margin: float = 0.01) -> None:
-        super().__init__(torch.logit(x, eps=margin), u)
-
-    def read(self, net: nn.Module, rows: Tensor) -> Tensor:
-        out: Tensor = net(torch.sigmoid(self.x[rows]), self.labels(rows))
-        return out
-
-
 class GaussianVampPrior(nn.Module):
     """p(z) = 1/K sum_k q(z|s_k), q(z|x) Gaussian: all pseudo-inputs s_k are read once for every Draw.
 

@@ -37,6 +37,17 @@ class PseudoInputs(nn.Module):
         return out
 
 
+class PseudoImages(PseudoInputs):
+    """K images that are parameters, by their logits: whatever is learned, pixels stay in (0, 1)."""
+
+    def __init__(self, x: Tensor, u: Tensor | None = None, margin: float = 0.01) -> None:
+        super().__init__(torch.logit(x, eps=margin), u)
+
+    def read(self, net: nn.Module, rows: Tensor) -> Tensor:
+        out: Tensor = net(torch.sigmoid(self.x[rows]), self.labels(rows))
+        return out
+
+
 class PseudoSentences(PseudoInputs):
     """K sentences as word vectors: those that the encoder has for some words by now, and beside them what is learned, x.
 

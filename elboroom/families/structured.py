@@ -118,7 +118,7 @@ class ClusteredPrior(nn.Module):
         return Clusters(self.centres, self.variance)
 
 
-class Spikes(Law):
+class SpikeAndSlab(Law):
     """prod_j (1 - g) N(z_j; 0, 1) + g N(z_j; 0, spike^2)."""
 
     factorises = True
@@ -155,7 +155,7 @@ class Spikes(Law):
 class SparsePrior(nn.Module):
     """p(z) = prod_j (1 - share) N(0, 1) + share N(0, spike^2): most dimensions near zero for any one example."""
 
-    family = Spikes
+    family = SpikeAndSlab
     zero: Tensor
 
     def __init__(self, latent: int, share: float = 0.8, spike: float = 0.05) -> None:
@@ -163,5 +163,5 @@ class SparsePrior(nn.Module):
         self.register_buffer("zero", torch.zeros(latent), persistent=False)
         self.share, self.spike = share, spike
 
-    def forward(self, batch: Batch) -> Spikes:
-        return Spikes(self.zero, self.share, self.spike)
+    def forward(self, batch: Batch) -> SpikeAndSlab:
+        return SpikeAndSlab(self.zero, self.share, self.spike)
