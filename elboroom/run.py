@@ -27,10 +27,11 @@ from elboroom.evaluate.posthoc import gaussian_of
 from elboroom.evaluate.proposal import Kind
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
-from elboroom.families.gaussian import NoPrior
+from elboroom.families.gaussian import NoLatent, NoPrior
 from elboroom.latent import paths
 from elboroom.latent.spaces import Space, space_of
 from elboroom.medium import Arrays, Medium, Sentences
+from elboroom.methods.parts import Parts
 from elboroom.training import session
 from elboroom.training.batches import batch_of, reseed
 from elboroom.training.checkpoint import write_json
@@ -75,11 +76,10 @@ class Run:
         """Every term and weight, by step."""
         return read_log(self.folder / "log.jsonl")
 
-    @cached_property
+    @property
     def latent(self) -> int:
-        """The dimensions of z."""
-        u = torch.zeros(1, self._given) if self.given else None
-        return int(self.model.prior(Batch(torch.empty(1), u)).mean.shape[-1])
+        """The dimensions of z: those that its nets were sized for, or none."""
+        return 0 if isinstance(self.model.posterior, NoLatent) else Parts(self.spec.about, self.spec.model).latent
 
     @cached_property
     def space(self) -> Space:

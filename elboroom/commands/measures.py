@@ -72,7 +72,8 @@ def evaluate(
 ) -> None:
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom import measures
-    from elboroom.evaluate.proposal import NAMES, is_sampled
+    from elboroom.evaluate.proposal import NAMES
+    from elboroom.families.fitted import is_sampled
     from elboroom.runs import load
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]

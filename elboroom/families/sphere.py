@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import closed_kl
 from elboroom.families import fisher
 from elboroom.families.gaussian import widened
@@ -23,21 +23,19 @@ def log_area(d: int) -> float:
     return math.log(2) + d / 2 * math.log(math.pi) - math.lgamma(d / 2)
 
 
-class Spherical(Distribution, ABC):
+class Spherical(Law, ABC):
     """A law on the sphere that depends on z through the cosine of its angle with the mean direction, and on kappa > 0.
 
     Arithmetic is in float64 whatever the type of the directions: kappa multiplies every rounding.
     """
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
-    surface = True
-    is_product = False
+    space = "sphere"
 
     def __init__(self, loc: Tensor, kappa: Tensor) -> None:
         self.loc, self.kappa = loc, kappa.double()  # (B, d) of norm 1; (B,) or ()
         self.d = loc.shape[-1]
-        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+        super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -66,9 +64,8 @@ class Spherical(Distribution, ABC):
 
     def log_prob(self, z: Tensor) -> Tensor:
         loc, z64 = F.normalize(self.loc.double(), dim=-1), F.normalize(z.double(), dim=-1)
-        return self.log_prob_of(1 - (z64 - loc).square().sum(-1) / 2).to(
-            z
-        )  # no rounding of a length, which kappa multiplies
+        cosine = 1 - (z64 - loc).square().sum(-1) / 2  # no rounding of a length, which kappa multiplies
+        return self.log_prob_of(cosine).to(z)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """cos m + sin v, v uniform among the directions at right angles to m, (*sample_shape, B, d)."""
@@ -93,10 +90,6 @@ class Spherical(Distribution, ABC):
             whole = (*shape[:rows], size * ranks.world(), *shape[rows + 1 :])
             cosine, sine = (t.narrow(rows, ranks.rank() * size, size) for t in self.angles(kappa, whole))
         return cosine.to(self.loc).unsqueeze(-1), sine.to(self.loc).unsqueeze(-1)
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
 
 # -- von Mises-Fisher --------------------------------------------------------------------------------------------------
@@ -161,14 +154,14 @@ class PowerSpherical(Spherical):
 # -- uniform -----------------------------------------------------------------------------------------------------------
 
 
-class UniformSphere(Distribution):
+class UniformSphere(Law):
     """1 / |S^(d-1)| everywhere; drawn as a normalised Gaussian."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
+    space = "sphere"
 
     def __init__(self, zero: Tensor) -> None:
         self.zero = zero
-        super().__init__(torch.Size(), zero.shape, validate_args=False)
+        super().__init__(torch.Size(), zero.shape)
 
     @property
     def mean(self) -> Tensor:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, StudentT
+from torch.distributions import StudentT
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 
 
@@ -33,15 +34,14 @@ class AnisotropicNormal(nn.Module):
         return Gaussian(self.zero, self.logvar)  # type: ignore[arg-type]
 
 
-class HeavyTailed(Distribution):
+class HeavyTailed(Law):
     """A Student-t with 9 degrees of freedom for each dimension."""
 
     factorises = True
-    arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, scale: Tensor) -> None:
         self.t = StudentT(torch.full_like(scale, 9.0), torch.zeros_like(scale), scale, validate_args=False)
-        super().__init__(torch.Size(), scale.shape, validate_args=False)
+        super().__init__(torch.Size(), scale.shape)
 
     @property
     def mean(self) -> Tensor:
@@ -73,14 +73,12 @@ class StudentPrior(AnisotropicNormal):
         return HeavyTailed(torch.exp(0.5 * self.logvar))
 
 
-class Clusters(Distribution):
+class Clusters(Law):
     """An equal mixture of Gaussians with one variance."""
-
-    arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, centres: Tensor, variance: float) -> None:
         self.centres, self.var = centres, variance  # (K, J)
-        super().__init__(torch.Size(), centres.shape[1:], validate_args=False)
+        super().__init__(torch.Size(), centres.shape[1:])
 
     @property
     def mean(self) -> Tensor:
@@ -120,15 +118,14 @@ class ClusteredPrior(nn.Module):
         return Clusters(self.centres, self.variance)
 
 
-class Spikes(Distribution):
+class SpikeAndSlab(Law):
     """prod_j (1 - g) N(z_j; 0, 1) + g N(z_j; 0, spike^2)."""
 
     factorises = True
-    arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, zero: Tensor, share: float, spike: float) -> None:
         self.zero, self.share, self.spike = zero, share, spike
-        super().__init__(torch.Size(), zero.shape, validate_args=False)
+        super().__init__(torch.Size(), zero.shape)
 
     @property
     def mean(self) -> Tensor:
@@ -158,7 +155,7 @@ class Spikes(Distribution):
 class SparsePrior(nn.Module):
     """p(z) = prod_j (1 - share) N(0, 1) + share N(0, spike^2): most dimensions near zero for any one example."""
 
-    family = Spikes
+    family = SpikeAndSlab
     zero: Tensor
 
     def __init__(self, latent: int, share: float = 0.8, spike: float = 0.05) -> None:
@@ -166,5 +163,5 @@ class SparsePrior(nn.Module):
         self.register_buffer("zero", torch.zeros(latent), persistent=False)
         self.share, self.spike = share, spike
 
-    def forward(self, batch: Batch) -> Spikes:
-        return Spikes(self.zero, self.share, self.spike)
+    def forward(self, batch: Batch) -> SpikeAndSlab:
+        return SpikeAndSlab(self.zero, self.share, self.spike)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from elboroom.core.ball import Ball
 from elboroom.core.draw import LatentModel
-from elboroom.families.ball import Wrapped
+from elboroom.core.law import law_of
 from elboroom.latent import paths
 
 
@@ -23,7 +23,7 @@ class Space(Protocol):
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor: ...  # the shortest way, (points, J)
 
 
-class Plane:
+class Euclidean:
     """R^d, with straight lines."""
 
     def flat(self, z: Tensor) -> Tensor:
@@ -36,8 +36,11 @@ class Plane:
         return paths.line(a, b, points)
 
 
-class Sphere(Plane):
+class Sphere:
     """Codes of norm one, with great circles; what leaves the sphere is brought back to it."""
+
+    def flat(self, z: Tensor) -> Tensor:
+        return z
 
     def back(self, v: Tensor) -> Tensor:
         return torch.nn.functional.normalize(v, dim=-1)
@@ -46,7 +49,7 @@ class Sphere(Plane):
         return self.back(paths.arc(a, b, points))
 
 
-class Globe:
+class Hyperbolic:
     """The Poincare ball, with its geodesics; its chart is log_0."""
 
     def __init__(self, ball: Ball) -> None:
@@ -69,9 +72,7 @@ class Globe:
 
 def space_of(model: LatentModel) -> Space:
     """Where the codes of a model live."""
-    family: Any = model.families[0]
-    if getattr(family, "surface", False):
-        return Sphere()
-    if not issubclass(family, Wrapped):
-        return Plane()
-    return Globe(getattr(model.prior, "ball", None) or model.posterior.ball)  # type: ignore[arg-type]
+    space = law_of(model.families[0]).space
+    if space == "ball":
+        return Hyperbolic(getattr(model.prior, "ball", None) or model.posterior.ball)  # type: ignore[arg-type]
+    return Sphere() if space == "sphere" else Euclidean()

@@ -6,7 +6,7 @@ from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
 from elboroom.core.objective import Objective, Term
 from elboroom.core.problem import Problem
-from elboroom.families.autoregressive import Chain
+from elboroom.families.autoregressive import AR1
 from elboroom.families.floor import Floored, Sign
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.families.normalised import EPS, BatchNormed, BatchNormedBoth
@@ -127,6 +127,6 @@ def delta_vae_ar1(parts: Parts, warmup: Span = by_data(0.0, tokens=0.25)) -> Met
     warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = parts.vae(prior="ar1")
-    if model.families != (Gaussian, Chain):
+    if model.families != (Gaussian, AR1):
         raise Problem("the least rate is that of a Gaussian against a chain: leave --posterior and --prior out")
     return descend(model, _elbo(parts, warmup))

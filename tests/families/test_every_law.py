@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from elboroom.core import pairs
 from elboroom.core.draw import Batch
 from elboroom.divergences.mmd import Kernel, two_sample
-from elboroom.families.autoregressive import Chain
+from elboroom.families.autoregressive import AR1
 from elboroom.families.flow import FlowPosterior, SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
 from elboroom.families.gaussian import Gaussian
@@ -67,7 +67,7 @@ LAWS: dict[str, Callable[[], Any]] = {
     "implicit-linear": lambda: SharedGaussian(torch.tensor([0.5, -0.3]).double(), ROOT),
     "iaf": lambda: flowed(FlowPosterior),
     "nsf": lambda: flowed(SplinePosterior, 0.1),
-    "ar1": lambda: Chain(torch.tensor([0.7]).double(), 2),
+    "ar1": lambda: AR1(torch.tensor([0.7]).double(), 2),
     "anisotropic": lambda: AnisotropicNormal(torch.tensor([2.0, 0.5])).double()(NOTHING),
     "student": lambda: StudentPrior(torch.tensor([2.0, 0.5])).double()(NOTHING),
     "clustered": lambda: ClusteredPrior(2).double()(NOTHING),
@@ -123,9 +123,9 @@ FORMULAS: dict[tuple[type, type], Callable[[], tuple[Any, Any]]] = {
         Gaussian(torch.tensor([[0.4, -1.0, 2.0]]), torch.tensor([[0.3, -0.8, -2.0]])),
         Gaussian(torch.tensor([0.1, 0.2, 0.0]), torch.tensor([0.0, 0.5, -0.4])),
     ),
-    (Gaussian, Chain): lambda: (
+    (Gaussian, AR1): lambda: (
         Gaussian(torch.tensor([[0.4, -1.0, 2.0, 0.3]]), torch.tensor([[0.3, -0.8, -2.0, 0.1]])),
-        Chain(torch.tensor([0.7]), 4),
+        AR1(torch.tensor([0.7]), 4),
     ),
     (SharedGaussian, Gaussian): lambda: (
         SharedGaussian(torch.tensor([[0.5, -0.3]]), ROOT.float()),

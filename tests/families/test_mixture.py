@@ -21,9 +21,9 @@ from elboroom.divergences import compare
 from elboroom.evaluate.likelihood import mutual_information
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
-from elboroom.families.mixture import GaussianVampPrior, Mixture, MixturePrior, PseudoImages
+from elboroom.families.mixture import GaussianVampPrior, Mixture, MixturePrior
 from elboroom.families.pixels import GaussianLikelihood
-from elboroom.families.pseudo import PseudoInputs
+from elboroom.families.pseudo import PseudoImages, PseudoInputs
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.pseudo import LONGEST, pseudo_inputs
 from elboroom.nets.recurrent import RecurrentEncoder
