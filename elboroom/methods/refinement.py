@@ -69,8 +69,8 @@ def svi(
     """
     if parts.choices.posterior not in ("auto", "gaussian") or parts.encoder is not None:
         raise Problem("without an encoder there is none to choose: leave --posterior and an encoder of your own out")
-    weight, prior, px = Linear(start, 1, parts.span(warmup)), parts.prior(), parts.likelihood()
-    first = Origin(parts.latent)
+    weight, first = Linear(start, 1, parts.span(warmup)), Origin(parts.latent)
+    prior, px = parts.prior(first), parts.likelihood()
     q = Refined(first, prior, px, weight, inner_steps, inner_lr, inner_momentum, inner_clip, "nothing")
     return descend(LatentModel(q, prior, px), nll() + weight * kl())
 
