@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
-from elboroom.core.objective import Objective, Term
+from elboroom.core.objective import Objective, Term, logged
 from elboroom.core.problem import Problem
 from elboroom.families.autoregressive import Chain
 from elboroom.families.floor import Floored, Sign
@@ -55,8 +55,8 @@ def free_bits(
     def floored(form: Form) -> Term:
         return floors.free_bits(kl(), target, unit, reduce, form)
 
-    objective = nll() + Linear(0, 1, parts.span(warmup)) * floored(form) + 0.0 * kl()
-    return descend(parts.vae(), objective if form == "hinge" else objective + 0.0 * floored("hinge"))
+    objective = nll() + Linear(0, 1, parts.span(warmup)) * floored(form) + logged(kl())
+    return descend(parts.vae(), objective if form == "hinge" else objective + logged(floored("hinge")))
 
 
 @method("bn-vae", "nll + w(t) kl, mean = gamma (mu - m) / s + b over the batch", paper="Zhu et al. 2020")
@@ -74,8 +74,8 @@ def bn_vae(
     warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = parts.vae(u="unseen")
-    posterior = BatchNormed(model.posterior, parts.latent, gamma, eps)
-    return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
+    normed = BatchNormed(model.posterior, parts.latent, gamma, eps)
+    return descend(model.with_posterior(normed), _elbo(parts, warmup))
 
 
 @method(
@@ -92,8 +92,8 @@ def bn_vae_tau(parts: Parts, tau: Share = 0.5, warmup: Span = by_data(0.0, token
     warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = _against_normal(parts, "E[mu^2] + E[sigma^2] = 1")
-    posterior = BatchNormedBoth(model.posterior, parts.latent, tau)
-    return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
+    normed = BatchNormedBoth(model.posterior, parts.latent, tau)
+    return descend(model.with_posterior(normed), _elbo(parts, warmup))
 
 
 @method("delta-vae", "nll + w(t) kl, kl = delta + relu(m) / 2 in each dimension", paper="Razavi et al. 2019")
@@ -109,8 +109,7 @@ def delta_vae(
     warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = _against_normal(parts, "the minimum rate")
-    posterior = Floored(model.posterior, delta, sign)
-    return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
+    return descend(model.with_posterior(Floored(model.posterior, delta, sign)), _elbo(parts, warmup))
 
 
 @method(

@@ -43,4 +43,4 @@ def dae(parts: Parts, drop: Share = 0.3, blank: Share = 0.0, substitute: Share =
     """
     clean = parts.vae("point", prior="none")
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
-    return descend(LatentModel(noisy, clean.prior, clean.likelihood), nll())
+    return descend(clean.with_posterior(noisy), nll())

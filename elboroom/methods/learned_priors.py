@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from elboroom.core.method import Method, descend
-from elboroom.core.objective import Objective, Term
+from elboroom.core.objective import Objective, Term, logged
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import Count, NonNegative, method
 from elboroom.terms import floors
@@ -14,7 +14,7 @@ def _with_rate(objective: Term | Objective, free_bits: float) -> Objective:
     """The objective and the rate, or what of its mean exceeds a floor, with the rate itself logged beside it."""
     if not free_bits:
         return objective + kl()
-    return objective + floors.free_bits(kl(), free_bits, unit="total", reduce="batch") + 0.0 * kl()
+    return objective + floors.free_bits(kl(), free_bits, unit="total", reduce="batch") + logged(kl())
 
 
 @method("vmf-vae", "nll + kl, q(z|x) von Mises-Fisher around f(x) / |f(x)|, p(z) uniform", paper="Xu & Durrett 2018")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
 from elboroom.methods.matching import game
 from elboroom.methods.parts import Parts
@@ -93,5 +92,4 @@ def daae(
     """
     clean, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=1)
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
-    model = LatentModel(noisy, clean.prior, clean.likelihood)
-    return game(model, critic, nll() + lam * fool(critic), critic_lr)
+    return game(clean.with_posterior(noisy), critic, nll() + lam * fool(critic), critic_lr)
