@@ -44,10 +44,7 @@ class Choices(BaseModel):
     latent: int | None = Field(None, ge=1, description="latent dimensions; 10 for images and vectors, 32 for text")
     net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}; for text {', '.join(sentences.NETS)}")
     posterior: str = Field("auto", description=f"q(z|x): auto, the method's own, or {', '.join(POSTERIORS)}")
-    prior: str = Field(
-        "auto",
-        description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}",
-    )
+    prior: str = Field("auto", description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}", examples=["sparse"])
     flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf and nsf")
     flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
     components: int = Field(10, ge=1, description="Gaussians of --prior mog")
@@ -55,10 +52,15 @@ class Choices(BaseModel):
         None,
         ge=1,
         description="components of --prior vamp; 500 for images and vectors, 100 for text, and 500 for apo-vae-vamp",
+        examples=[200],
     )
-    ar1_alpha: float = Field(0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before")
+    ar1_alpha: float = Field(
+        0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before", examples=[0.9]
+    )
     ar1_channels: int = Field(1, ge=1, description="chains of --prior ar1, side by side")
-    kappa: float = Field(35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical")
+    kappa: float = Field(
+        35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical", examples=[13.0]
+    )
     kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
     variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")

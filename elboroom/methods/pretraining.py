@@ -17,7 +17,7 @@ from elboroom.weights.schedules import After, Linear
 
 @method(
     "ae-pretrained-free-bits",
-    "nll; then, with a new decoder, nll + w(t) max(target, kl)",
+    "nll; then, with a new decoder, nll + w(t) sum_j max(target / J, kl_j)",
     paper="Li et al. 2019, Sec. 3",
 )
 def ae_pretrained_free_bits(
