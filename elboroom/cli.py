@@ -80,7 +80,7 @@ def _run() -> None:
     try:
         app(standalone_mode=False)
     except Problem as problem:
-        _leave(str(problem), 130 if type(problem).__name__ == "Stopped" else 2)
+        _leave(str(problem), problem.code)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
     except (KeyboardInterrupt, typer.Abort):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
@@ -31,14 +31,16 @@ def _plain(annotation: Any) -> tuple[Any, list[Any]]:
 
 def _range(bounds: list[Any]) -> str:
     """The bounds in words."""
-    words = {Ge: ("at least", "ge"), Gt: ("above", "gt"), Lt: ("below", "lt")}
-    return ", ".join(f"{words[type(b)][0]} {getattr(b, words[type(b)][1])}" for b in bounds if type(b) in words)
+    words = {Ge: ("at least", "ge"), Gt: ("above", "gt"), Le: ("at most", "le"), Lt: ("below", "lt")}
+    return ", ".join(f"{words[type(b)][0]} {getattr(b, words[type(b)][1]):g}" for b in bounds if type(b) in words)
 
 
 def _shown(default: Any) -> str:
     if isinstance(default, ByData):
         kinds = ", ".join(f"{value} for {kind}" for kind, value in default.kinds.items())
         return f"{default.other}; {kinds}"
+    if default is None:
+        return "varies"  # with the data or the net, as its text says
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 

@@ -251,6 +251,20 @@ def test_help_has_formula_and_citation() -> None:
         assert part in text
 
 
+def test_help_has_every_bound() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "elboroom.cli", "train", "vmf-vae", "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "400"},
+    )
+    lines = {line.split()[1]: line for line in done.stdout.splitlines() if line.startswith("│ --")}
+    assert "above 0, at most 1e+06" in lines["--kappa"]
+    assert "at least 0, below 1" in lines["--sparse-share"]
+    assert "varies" in lines["--latent"]
+    assert "None" not in done.stdout
+
+
 def write(path: Path, content: bytes = b"") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
