@@ -68,7 +68,7 @@ def flow(split: Split, steps: int = 250, each: int = 64) -> Fit:
     """A small flow of (z - m) / s given (m, log s), by maximum likelihood on draws of q(z|x) for the rows of a split."""
     means, stds, draws = [], [], []
     with torch.no_grad():
-        for batch in split.batches():
+        for batch in split.batches(64):
             q = split.model.posterior(batch)
             z = some_draws(law_of(type(q)).unwrapped(q))
             mean, std = _moments(z)

@@ -48,7 +48,7 @@ class Gaussian(Law):
 
     def log_prob_per_dim(self, z: Tensor) -> Tensor:
         """log N(z_j), one value a dimension."""
-        return -0.5 * ((z - self.loc).square() * torch.exp(-self.logvar) + self.logvar + LOG_2PI)
+        return -0.5 * (((z - self.loc) * torch.exp(-0.5 * self.logvar)).square() + self.logvar + LOG_2PI)
 
     def log_prob(self, z: Tensor) -> Tensor:
         return self.log_prob_per_dim(z).sum(-1)

@@ -25,8 +25,7 @@ def p_vae(parts: Parts, warmup: Warmup = 0.25, start: Start = 0.1) -> Method:
     """A VAE on the Poincare ball: wrapped normals for posterior and prior, gyroplanes before the decoder (--curvature).
 
     Codes, reconstructions and interpolations start at the centre of q(z|x). In high dimension samples of a wide q lie far
-    from its centre, so the decoder is never trained there and may decode the centre to an empty sentence; decode a sample
-    instead.
+    from its centre, so the decoder is never trained there and may decode the centre, though no draw, to an empty sentence.
     """
     return descend(parts.vae("wrapped"), nll() + Linear(start, 1, parts.span(warmup)) * kl())
 
@@ -44,11 +43,10 @@ def apo_vae(
     """The implicit VAE on the Poincare ball: a generator's draws wrapped around a centre that the encoder names.
 
     z is v = G(x, noise) at the origin, carried along the ball to the centre F(x). nu is a critic, a net that reads log_0(z)
-    beside features of x and has its turns before each step of the model; its dual value is at most the KL.
+    beside features of x and is taught as that of implicit-vae is; its dual value is at most the KL.
 
     Codes, reconstructions and interpolations start at the centre of q(z|x). In high dimension samples of a wide q lie far
-    from its centre, so the decoder is never trained there and may decode the centre to an empty sentence; decode a sample
-    instead.
+    from its centre, so the decoder is never trained there and may decode the centre, though no draw, to an empty sentence.
 
     Where the generator is linear q(z|x) is explicit, and its rate and likelihood are measured beside the dual one.
 
