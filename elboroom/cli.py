@@ -36,8 +36,18 @@ def _elbo(
     version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="print the version")
     ] = False,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="FILE", help="a file (or module) with methods of your own; may be said again"),
+    ] = None,
 ) -> None:
     """One workbench for latent-variable models: train, measure, look into the latent space."""
+    if beside:
+        from elboroom.methods import plugins
+
+        for name in beside:
+            plugins.named(name)
+        plugins.inherited(beside)
 
 
 app.add_typer(training.train_app, name="train")

@@ -17,7 +17,6 @@ from elboroom.core.pairs import closed_kl
 from elboroom.families import fisher
 from elboroom.families.gaussian import widened
 
-
 NOTHING = 1e-10  # a length below which there is no direction
 
 

@@ -100,9 +100,9 @@ def implicit_vae(
     """A VAE whose posterior is a sampler: z is a network of features of x and noise, its KL with the prior in dual form.
 
     nu is a critic, a net that reads z beside features of x and has its turns before each step of the model. The logistic
-    loss has the same optimum as the dual one, and stays bounded where the dual loss diverges, as with an MLP generator. nu has
-    Adam with betas (0.5, 0.9), no --clip, and in what is descended e^nu goes on as its tangent above nu = 30, so that no single draw
-    ends a run; what is reported has e^nu itself.
+    loss has the same optimum as the dual one, and stays bounded where the dual loss diverges, as with an MLP generator.
+    nu has Adam with betas (0.5, 0.9), no --clip, and in what is descended e^nu goes on as its tangent above nu = 30, so that
+    no single draw ends a run; what is reported has e^nu itself.
 
     The dual value of a critic is at most the KL, so the loss bounds nothing. Where the generator is linear q(z|x) is a
     Gaussian whose covariance all x share, and its exact rate and likelihood are measured beside the dual one. With that
@@ -128,8 +128,8 @@ def implicit_vae_mi(
 ) -> Method:
     """The implicit VAE that holds q(z) to the prior and not each q(z|x): information about x costs nothing.
 
-    The critic nu, taught as that of implicit-vae is, reads z alone, so that any --posterior may take the place of the generator. What it says is reported as
-    `aggregate rate dual`.
+    The critic nu, taught as that of implicit-vae is, reads z alone, so that any --posterior may take the place of the
+    generator. What it says is reported as `aggregate rate dual`.
 
     generator: linear, as published for text, or mlp, truly implicit; unless --posterior names another q(z|x)
     critic_lr: learning rate of nu (published: 1e-5, which barely trains it)

@@ -148,6 +148,8 @@ def method(
     """Registers a builder."""
 
     def register(builder: Callable[..., Built]) -> Callable[..., Built]:
+        if name in _CARDS and _CARDS[name].builder.__module__ != builder.__module__:
+            raise Problem(f"there is a method '{name}' already: call yours by another name")
         _CARDS[name] = Card(name, formula, paper, builder, on, looks)
         return builder
 

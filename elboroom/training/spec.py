@@ -17,7 +17,7 @@ from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
-from elboroom.methods.registry import Card, card, checked
+from elboroom.methods.registry import Card, card, cards, checked
 from elboroom.training.batches import steps_of
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
@@ -71,6 +71,11 @@ class Spec(BaseModel):
     @property
     def card(self) -> Card:
         """The registered method."""
+        if self.method not in cards():
+            raise Problem(
+                f"the method of this run, '{self.method}', is not one of elboroom's own: import the file that defines it "
+                "first, at the command line by elbo --with FILE"
+            )
         return card(self.method)
 
     @property
