@@ -28,6 +28,9 @@ class Point(Law):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.loc.expand(*sample_shape, *self.loc.shape)
 
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return self.rsample(sample_shape).detach()  # without a graph, expand may be loc itself, which has a gradient
+
 
 class PointPosterior(nn.Module):
     """z = f(x, u)."""
