@@ -64,7 +64,7 @@ def require_moving(model: Any, what: str) -> None:
     """Refuses, in a sentence, what acts on a rate that is one number whatever is learned."""
     if is_fixed(model):
         raise Problem(
-            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or leave it out"
+            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or vmf-vae"
         )
 
 

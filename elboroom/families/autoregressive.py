@@ -89,8 +89,8 @@ class AutoregressivePrior(nn.Module):
         super().__init__()
         if latent % channels or latent < 2 * channels:
             raise Problem(
-                f"--latent {latent} makes no chains of two steps or more in {channels} channels: "
-                "let the one be a multiple of the other"
+                f"--latent {latent} makes no chains of two steps or more with --ar1-channels {channels}: "
+                "--latent has to be a multiple of it, and at least twice as much"
             )
         self.length = latent // channels
         self.register_buffer("alpha", torch.full((channels,), alpha), persistent=False)

@@ -22,6 +22,10 @@ class Space(Protocol):
 
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor: ...  # the shortest way, (points, J)
 
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor: ...  # each set to each, (dims, values, J)
+
+    def reach(self, asked: float) -> float: ...  # how far a dimension can be moved of what is asked
+
 
 class Euclidean:
     """R^d, with straight lines."""
@@ -35,6 +39,12 @@ class Euclidean:
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor:
         return paths.line(a, b, points)
 
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+        return paths.along(z, dims, values)
+
+    def reach(self, asked: float) -> float:
+        return asked
+
 
 class Sphere:
     """Codes of norm one, with great circles; what leaves the sphere is brought back to it."""
@@ -47,6 +57,16 @@ class Sphere:
 
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor:
         return self.back(paths.arc(a, b, points))
+
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+        """One coordinate is set, and the others make room for it: they keep their direction."""
+        grid, where = paths.along(z, dims, values), torch.eye(len(z), dtype=torch.bool, device=z.device)[dims]
+        others = torch.nn.functional.normalize(grid.masked_fill(where.unsqueeze(1), 0.0), dim=-1)  # (dims, values, J)
+        room = torch.sqrt((1 - values.square()).clamp_min(0)).unsqueeze(-1)
+        return torch.where(where.unsqueeze(1), grid, room * others)
+
+    def reach(self, asked: float) -> float:
+        return min(asked, 1.0)
 
 
 class Hyperbolic:
@@ -68,6 +88,12 @@ class Hyperbolic:
         a, b = self.ball.inside(a), self.ball.inside(b)
         t = paths.line(torch.zeros(1), torch.ones(1), points).double()
         return self.ball.wrap(t * self.ball.unwrap(b, a), a.expand(points, -1)).float()
+
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+        return self.back(paths.along(self.flat(z), dims, values))
+
+    def reach(self, asked: float) -> float:
+        return asked
 
 
 def space_of(model: LatentModel) -> Space:

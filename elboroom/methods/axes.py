@@ -192,12 +192,12 @@ PRIORS = {
     ),
     "anisotropic": Prior(
         lambda parts, q: AnisotropicNormal(parts.spectrum(), parts.choices.variances_learned),
-        "N(0, diag), its variances those of the data's principal axes (`--variances-learned`)",
+        "N(0, diag), its variances those of the data's principal axes (`--variances-learned`); not for text",
         learned=lambda choices: choices.variances_learned,
     ),
     "student": Prior(
         lambda parts, q: StudentPrior(parts.spectrum(), parts.choices.variances_learned),
-        "the same with Student's t of 9 degrees of freedom (`--variances-learned`)",
+        "the same with Student's t of 9 degrees of freedom (`--variances-learned`); not for text",
         learned=lambda choices: choices.variances_learned,
     ),
     "clustered": Prior(

@@ -164,7 +164,9 @@ class Parts:
         if prior == "none" and law is not NONE:
             raise Problem(f"this method has no prior, so --prior {p} means nothing here")
         if u == "unseen" and law.learned(self.choices):
-            raise Problem(f"--prior {p} is learned, which this method has no use for: leave it out")
+            raise Problem(
+                f"--prior {p} is learned, for which a loss needs its whole kl: leave it out, or use vae --prior {p}"
+            )
         made = family.make(self)
         return LatentModel(made, self._made(law, made, u), space.entry(self, self.likelihood(skip=skip)))
 
@@ -216,8 +218,13 @@ class Parts:
         few = self.data.x(np.sort(np.random.default_rng(0).choice(rows, min(most, len(rows)), replace=False)))
         flat = few.flatten(1).double()
         found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
-        least = 1e-3 * found.max().item() or 1.0
-        return torch.nn.functional.pad(found, (0, self.latent - len(found))).clamp_min(least).float()
+        if len(found) < self.latent:
+            raise Problem(
+                f"--prior {self.choices.prior} has a principal axis of the data for each dimension, and there are "
+                f"{len(found)}: use --latent {len(found)} or fewer"
+            )
+        spectrum: Tensor = found.clamp_min(1e-3 * found.max().item() or 1.0).float()
+        return spectrum
 
     @property
     def net(self) -> str:

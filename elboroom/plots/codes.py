@@ -70,7 +70,7 @@ class Codes:
 
     def label(self, j: int) -> str:
         """What stands beside a dimension: its mean rate, or else the variance of its mean."""
-        return f"var {self.variance[j]:.2f}" if self.rate is None else f"KL {self.rate[j]:.2f}"
+        return f"var {self.variance[j]:.2g}" if self.rate is None else f"KL {self.rate[j]:.2f}"
 
     @torch.inference_mode()
     def prior_draws(self, each: int = 8) -> Floats | None:

@@ -83,7 +83,9 @@ def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
 
 def _has_moments(model: LatentModel) -> None:
     if not law_of(model.families[0]).has_moments:
-        raise Problem("adaptive contrast needs a posterior that is sampled: use --posterior implicit, or --no-adaptive")
+        raise Problem(
+            "adaptive contrast needs the moments of a sampler on R^d: use --posterior implicit, or --no-adaptive"
+        )
 
 
 def _contrast(draw: Draw, adaptive: bool) -> Any:

@@ -79,6 +79,16 @@ class Spec(BaseModel):
         return card(self.method)
 
     @property
+    def axes(self) -> dict[str, str]:
+        """The posterior and prior that were chosen in place of the method's own."""
+        return {axis: name for axis in ("posterior", "prior") if (name := getattr(self.model, axis)) != "auto"}
+
+    @property
+    def title(self) -> str:
+        """The method, and what was chosen in place of its own: `vae --posterior nsf`."""
+        return " ".join([self.method, *(f"--{axis} {name}" for axis, name in self.axes.items())])
+
+    @property
     def command(self) -> str:
         """The command that makes this run again."""
         flags = {"data": self.data["source"], "size": self.data["size"]}
@@ -143,7 +153,10 @@ def specify(
     fit = checked(Fit, {k: v for k, v in given.items() if rooms.get(k) is Fit and k not in own}).for_kind(kind)
     data = split(data, fit, entry.looks)
     if fit.batch_size > data.about.n:
-        raise Problem(f"--batch-size {fit.batch_size} is more than the {data.about.n} training examples")
+        raise Problem(
+            f"a batch of {fit.batch_size} is more than the {data.about.n} training examples: "
+            f"use --batch-size {data.about.n} or less"
+        )
     if fit.look_every and not fit.patience:
         raise Problem("--look-every is how often --patience looks: say --patience too, or leave it out")
     if fit.epochs:
