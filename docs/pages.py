@@ -204,7 +204,7 @@ def _is_legal(make: Callable[[], Any]) -> bool:
 def _example(card: Card) -> str:
     data, options = "dsprites" if "pixels" in card.on else "sentences", example(card)
     flags = "".join(f" --{name.replace('_', '-')} {_value(value)}" for name, value in options.items())
-    said = "".join(f", {name}={value!r}" for name, value in options.items())
+    said = "".join(f", {name}={json.dumps(value)}" for name, value in options.items())
     return f"""```sh
 elbo train {card.name} --data {data}{flags}
 ```
