@@ -40,6 +40,17 @@ def test_a_great_circle_keeps_the_norm_and_its_speed() -> None:
     torch.testing.assert_close((way[:-1] * way[1:]).sum(-1), torch.full((3,), np.cos(np.pi / 6), dtype=torch.float32))
 
 
+def test_a_coordinate_of_the_sphere_is_what_it_is_set_to_and_the_others_make_room() -> None:
+    z, values = torch.tensor([0.6, 0.0, 0.8]), torch.linspace(-1, 1, 5)
+    grid = Sphere().along(z, [1, 2], values)
+    torch.testing.assert_close(grid.norm(dim=-1), torch.ones(2, 5))
+    torch.testing.assert_close(grid[0, :, 1], values)
+    torch.testing.assert_close(grid[1, :, 2], values)
+    torch.testing.assert_close(grid[0, 1:4, 0] / grid[0, 1:4, 2], torch.full((3,), 0.75))  # as in z
+    assert Sphere().reach(3.0) == 1.0
+    assert Euclidean().reach(3.0) == 3.0
+
+
 def test_the_plane_has_straight_lines() -> None:
     a, b = torch.zeros(2), torch.tensor([3.0, 6.0])
     torch.testing.assert_close(Euclidean().way(a, b, 4), torch.tensor([[0.0, 0], [1, 2], [2, 4], [3, 6]]))
