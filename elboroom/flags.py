@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 from annotated_types import Ge, Gt, Le, Lt
+from typer.core import TyperCommand
 
 from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
@@ -67,6 +68,20 @@ def parameters(card: Card) -> list[inspect.Parameter]:
     return list(found.values())
 
 
+class Sectioned(TyperCommand):
+    """A command whose help has a section for each kind of option."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or "Options", []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
 def command(card: Card, train: Callable[..., None]) -> Any:
     """The command `elbo train METHOD` for one method."""
 
@@ -98,7 +113,10 @@ def command(card: Card, train: Callable[..., None]) -> Any:
     ]
     run.__signature__ = inspect.Signature([*fixed, *parameters(card)])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in [*fixed, *parameters(card)]}
-    run.__doc__ = "\n\n".join(part for part in (card.summary, f"loss = {card.formula}", card.notes, card.paper) if part)
-    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    app.command(card.name)(run)
+    notes = [
+        f"\b\n{part}" if part.startswith("- ") else part for part in card.notes.split("\n\n")
+    ]  # lists keep their lines
+    run.__doc__ = "\n\n".join(part for part in (card.summary, f"loss = {card.formula}", *notes, card.paper) if part)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(card.name, cls=Sectioned)(run)
     return typer.main.get_command(app)

@@ -270,18 +270,23 @@ def test_help_has_formula_and_citation() -> None:
         assert part in text
 
 
-def test_help_has_every_bound() -> None:
+def test_help_has_every_bound_and_every_name_whole() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "elboroom.cli", "train", "vmf-vae", "--help"],
         capture_output=True,
         text=True,
-        env={**os.environ, "COLUMNS": "400"},
+        env={**os.environ, "COLUMNS": "80"},
     )
-    lines = {line.split()[1]: line for line in done.stdout.splitlines() if line.startswith("│ --")}
-    assert "above 0, at most 1e+06" in lines["--kappa"]
-    assert "at least 0, below 1" in lines["--sparse-share"]
-    assert "varies" in lines["--latent"]
-    assert "None" not in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "spherical; above 0, at most 1e+06 [default: (35)]" in told
+    assert "--pseudo-inputs <int> components" in told
+    assert "[default: (varies)]" in told
+    assert "--variances-learned / --no-variances-learned" in told
+    assert [line for line in done.stdout.splitlines() if line in ("Model:", "Training:", "Text:")] == [
+        "Model:",
+        "Training:",
+        "Text:",
+    ]
 
 
 def write(path: Path, content: bytes = b"") -> Path:
