@@ -49,9 +49,10 @@ def called(family: type[Distribution]) -> str:
 def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
     """Refuses, in a sentence, a pair that has no KL."""
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
+        lacking = f"q(z|x), which is {called(q)}," if not has_density(q) else f"p(z), which is {called(p)},"
         raise Problem(
-            f"KL(q || p) needs densities, and this pair ({called(q)}, {called(p)}) lacks one: "
-            "choose --posterior gaussian, or on the ball wrapped, or a method without kl"
+            f"KL(q || p) needs the density of both, and {lacking} has none: use --posterior gaussian, on the ball wrapped, or "
+            "a method that reads it off a critic (implicit-vae, avb; on the ball apo-vae) or has no kl"
         )
 
 

@@ -56,13 +56,13 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     if error:
         found["squared_error"] = mean(torch.cat(error), "per example", "E_q |x - E[x|z]|^2", settings)
     if not split.has_density:
-        return found | {"elbo": _refused(split, "elbo", NO_BOUND), "rate": _refused(split, "rate")}
+        return found | {"rate": _refused(split, "rate"), "elbo": _refused(split, "elbo", NO_BOUND)}
     rates = mean(torch.cat(rate), "nats", "KL(q(z|x) || p(z))", settings)
     assert rates.value is not None
     if len(split.rows) >= ENOUGH and rates.value < -0.1 - 8 * rates.errors["sampling"]:
         lost = f"a mean rate of {rates.value:.4g} nats, where none is below 0"
         reason = f"{lost}: the densities of this model are lost to rounding"
-        return found | {name: Number(None, "nats", name, reason=reason) for name in ("elbo", "rate")}
+        return found | {name: Number(None, "nats", name, reason=reason) for name in ("rate", "elbo")}
     found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "nats", "elbo", settings)
     if per_dim:
         dims = torch.cat(per_dim).mean(0).tolist()
