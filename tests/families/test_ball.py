@@ -428,7 +428,7 @@ def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> N
         found = q.log_prob(z) + posterior.ball.log_volume(v)
         torch.testing.assert_close(found.detach(), law.log_prob(v.detach().double()), rtol=1e-5, atol=1e-5)
     else:
-        with pytest.raises(Problem, match="wrapped implicit, wrapped"):
+        with pytest.raises(Problem, match="which is wrapped implicit, has none"):
             pairs.require_rate(WrappedImplicit, Wrapped)
 
 
