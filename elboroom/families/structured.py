@@ -13,6 +13,7 @@ from elboroom.core import ranks
 from elboroom.core.draw import Batch
 from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI, Gaussian
+from elboroom.families.mixture import Mixture
 
 
 class AnisotropicNormal(nn.Module):
@@ -73,37 +74,10 @@ class StudentPrior(AnisotropicNormal):
         return HeavyTailed(torch.exp(0.5 * self.logvar))
 
 
-class Clusters(Law):
-    """An equal mixture of Gaussians with one variance."""
-
-    def __init__(self, centres: Tensor, variance: float) -> None:
-        self.centres, self.var = centres, variance  # (K, J)
-        super().__init__(torch.Size(), centres.shape[1:])
-
-    @property
-    def mean(self) -> Tensor:
-        return self.centres.mean(0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.centres.var(0, correction=0) + self.var
-
-    def log_prob(self, z: Tensor) -> Tensor:
-        squared = (z.unsqueeze(-2) - self.centres).square().sum(-1)  # (..., K)
-        constant = math.log(len(self.centres)) + 0.5 * self.centres.shape[1] * (LOG_2PI + math.log(self.var))
-        return torch.logsumexp(-0.5 * squared / self.var, -1) - constant
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        shape = (*sample_shape, *self.centres.shape[1:])
-        place = ranks.uniform((*sample_shape, 1), self.centres, 0)[..., 0]
-        centre = self.centres[(place * len(self.centres)).long().clamp_max(len(self.centres) - 1)]
-        return centre + math.sqrt(self.var) * ranks.normal(shape, self.centres, 0)
-
-
 class ClusteredPrior(nn.Module):
     """p(z) = 1/K sum_k N(z; c_k, variance I), c_k = +-1 on the first two axes: four clusters."""
 
-    family = Clusters
+    family = Mixture
     centres: Tensor
 
     def __init__(self, latent: int, variance: float = 0.03) -> None:
@@ -114,8 +88,9 @@ class ClusteredPrior(nn.Module):
         self.register_buffer("centres", centres, persistent=False)
         self.variance = variance
 
-    def forward(self, batch: Batch) -> Clusters:
-        return Clusters(self.centres, self.variance)
+    def forward(self, batch: Batch) -> Mixture:
+        even = self.centres.new_full((4,), -math.log(4))
+        return Mixture(even, self.centres, torch.full_like(self.centres, math.log(self.variance)))
 
 
 class SpikeAndSlab(Law):

@@ -131,8 +131,8 @@ def test_the_clusters_are_four_gaussians_of_variance_003() -> None:
     at = p.sample((4000,)).unsqueeze(1).sub(torch.from_numpy(centres)).square().sum(-1).argmin(1)
     assert torch.bincount(at, minlength=4).min() > 1000 - 5 * math.sqrt(750)
     more = ClusteredPrior(5)(NOTHING)
-    assert more.centres.shape == (4, 5)
-    assert not more.centres[:, 2:].any()
+    assert more.loc.shape == (4, 5)
+    assert not more.loc[:, 2:].any()
 
 
 def test_without_spikes_the_sparse_prior_is_standard_normal_exactly() -> None:
