@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from elboroom.data import registry as data
 from elboroom.data.text import Reading
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods.parts import Choices
-from elboroom.methods.registry import ByData, Card, Option, cards
+from elboroom.methods.registry import ByData, Card, Option, cards, checked
 from elboroom.plots.curves import series
 from elboroom.report.chart import drawing
 from elboroom.runs import train
@@ -56,9 +56,7 @@ def page(card: Card) -> str:
     parts += ["For text only."] if card.on == ("tokens",) else []
     rows = [(o.name, _default(o), _range(o.annotation), o.help) for o in card.options]
     parts += ["## Options", _options(rows) if rows else "None of its own."]
-    parts.append(
-        "Those of the model and of training are the same for [every method](README.md#options-of-every-method)."
-    )
+    parts.append("[Model and training options](README.md#options-of-every-method) are shared by all methods.")
     parts += ["## Example", _example(card)]
     if (FOLDER / f"{card.name}.svg").exists():
         parts += [
@@ -170,13 +168,45 @@ def sprites() -> NDArray[np.uint8]:
     return (small[:, 0] >= 0.5).numpy().astype(np.uint8)
 
 
+def example(card: Card) -> dict[str, Any]:
+    """An option that is worth a try, with a value that is not its default.
+
+    It is one of the model that the first line of the method names, else a number of its own: the one that gave the method
+    its name, or the first.
+    """
+    kind = "pixels" if "pixels" in card.on else "tokens"
+    for flag in re.findall(r"--([\w-]+)", card.summary):
+        name = flag.replace("-", "_")
+        field = Choices.model_fields[name]
+        for value in [*(field.examples or ()), *_around(field.default)]:
+            if _is_legal(lambda name=name, value=value: checked(Choices, {name: value})):
+                return {name: value}
+    for option in sorted(card.options, key=lambda option: option.name not in card.name.split("-")):
+        for value in _around(option.default_for(kind)):
+            if _is_legal(lambda option=option, value=value: card.validate({option.name: value}, kind)):
+                return {option.name: value}
+    return {}
+
+
+def _around(value: Any) -> tuple[Any, ...]:
+    """Twice a number and half of it; nothing for what is none, or 0."""
+    return (2 * value, type(value)(value / 2)) if type(value) in (int, float) and value else ()
+
+
+def _is_legal(make: Callable[[], Any]) -> bool:
+    try:
+        make()
+    except Problem:
+        return False
+    return True
+
+
 def _example(card: Card) -> str:
-    kind, data = ("pixels", "dsprites") if "pixels" in card.on else ("tokens", "sentences")
-    first = next((o for o in card.options if type(o.default_for(kind)) in (int, float)), None)
-    flag = f" --{first.name.replace('_', '-')} {_value(first.default_for(kind))}" if first else ""
-    said = f", {first.name}={first.default_for(kind)!r}" if first else ""
+    data, options = "dsprites" if "pixels" in card.on else "sentences", example(card)
+    flags = "".join(f" --{name.replace('_', '-')} {_value(value)}" for name, value in options.items())
+    said = "".join(f", {name}={json.dumps(value)}" for name, value in options.items())
     return f"""```sh
-elbo train {card.name} --data {data}{flag}
+elbo train {card.name} --data {data}{flags}
 ```
 
 ```python
@@ -189,7 +219,8 @@ run = elboroom.train("{card.name}", data="{data}"{said})
 def _range(annotation: Any) -> str:
     """What an annotation allows."""
     bounds = [_bounds(m) for m in getattr(annotation, "__metadata__", ()) if isinstance(m, FieldInfo)]
-    choices = typing.get_args(annotation) if typing.get_origin(annotation) is typing.Literal else ()
+    plain = typing.get_args(annotation)[0] if bounds else annotation
+    choices = typing.get_args(plain) if typing.get_origin(plain) is typing.Literal else ()
     return ", ".join([*filter(None, bounds), *(f"`{choice}`" for choice in choices)])
 
 
@@ -214,7 +245,11 @@ def _default(option: Option) -> str:
 
 
 def _value(value: Any) -> str:
-    return "" if value in (None, "") else f"{value:.3g}" if isinstance(value, float) else str(value)
+    if value is None:
+        return "varies"  # with the data or the net, as its text says
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else f"{value:.3g}"
+    return str(value)
 
 
 def _options(rows: list[tuple[str, str, str, str]]) -> str:

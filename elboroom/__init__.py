@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elboroom.core.problem import Problem as Problem
     from elboroom.estimator import VAE as VAE
+    from elboroom.methods.registry import method as method
     from elboroom.run import Run as Run
     from elboroom.runs import load as load
     from elboroom.runs import resume as resume
@@ -21,9 +22,10 @@ _ROOMS = {
     "Run": ("elboroom.run", "Run"),
     "VAE": ("elboroom.estimator", "VAE"),
     "Problem": ("elboroom.core.problem", "Problem"),
+    "method": ("elboroom.methods.registry", "method"),
     "penalty": ("elboroom.terms.penalties", "register"),
 }
-__all__ = ["VAE", "Problem", "Run", "load", "penalty", "resume", "train"]
+__all__ = ["VAE", "Problem", "Run", "load", "method", "penalty", "resume", "train"]
 
 
 def __getattr__(name: str) -> Any:

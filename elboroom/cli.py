@@ -36,8 +36,18 @@ def _elbo(
     version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="print the version")
     ] = False,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="FILE", help="a file (or module) with methods of your own; may be said again"),
+    ] = None,
 ) -> None:
     """One workbench for latent-variable models: train, measure, look into the latent space."""
+    if beside:
+        from elboroom.methods import plugins
+
+        for name in beside:
+            plugins.named(name)
+        plugins.inherited(beside)
 
 
 app.add_typer(training.train_app, name="train")
@@ -80,7 +90,7 @@ def _run() -> None:
     try:
         app(standalone_mode=False)
     except Problem as problem:
-        _leave(str(problem), 130 if type(problem).__name__ == "Stopped" else 2)
+        _leave(str(problem), problem.code)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
     except (KeyboardInterrupt, typer.Abort):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
+from typer.core import TyperCommand
 
 from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
@@ -31,14 +32,16 @@ def _plain(annotation: Any) -> tuple[Any, list[Any]]:
 
 def _range(bounds: list[Any]) -> str:
     """The bounds in words."""
-    words = {Ge: ("at least", "ge"), Gt: ("above", "gt"), Lt: ("below", "lt")}
-    return ", ".join(f"{words[type(b)][0]} {getattr(b, words[type(b)][1])}" for b in bounds if type(b) in words)
+    words = {Ge: ("at least", "ge"), Gt: ("above", "gt"), Le: ("at most", "le"), Lt: ("below", "lt")}
+    return ", ".join(f"{words[type(b)][0]} {getattr(b, words[type(b)][1]):g}" for b in bounds if type(b) in words)
 
 
 def _shown(default: Any) -> str:
     if isinstance(default, ByData):
         kinds = ", ".join(f"{value} for {kind}" for kind, value in default.kinds.items())
         return f"{default.other}; {kinds}"
+    if default is None:
+        return "varies"  # with the data or the net, as its text says
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
@@ -63,6 +66,20 @@ def parameters(card: Card) -> list[inspect.Parameter]:
                 annotated = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
                 found[name] = _parameter(name, annotated, field.default, field.description or "", panel)
     return list(found.values())
+
+
+class Sectioned(TyperCommand):
+    """A command whose help has a section for each kind of option."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or "Options", []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
 
 
 def command(card: Card, train: Callable[..., None]) -> Any:
@@ -96,7 +113,10 @@ def command(card: Card, train: Callable[..., None]) -> Any:
     ]
     run.__signature__ = inspect.Signature([*fixed, *parameters(card)])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in [*fixed, *parameters(card)]}
-    run.__doc__ = "\n\n".join(part for part in (card.summary, f"loss = {card.formula}", card.notes, card.paper) if part)
-    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    app.command(card.name)(run)
+    notes = [
+        f"\b\n{part}" if part.startswith("- ") else part for part in card.notes.split("\n\n")
+    ]  # lists keep their lines
+    run.__doc__ = "\n\n".join(part for part in (card.summary, f"loss = {card.formula}", *notes, card.paper) if part)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(card.name, cls=Sectioned)(run)
     return typer.main.get_command(app)

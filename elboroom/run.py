@@ -27,10 +27,11 @@ from elboroom.evaluate.posthoc import gaussian_of
 from elboroom.evaluate.proposal import Kind
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
-from elboroom.families.gaussian import NoPrior
+from elboroom.families.gaussian import NoLatent, NoPrior
 from elboroom.latent import paths
-from elboroom.latent.spaces import Space, space_of
+from elboroom.latent.spaces import Euclidean, Space, space_of
 from elboroom.medium import Arrays, Medium, Sentences
+from elboroom.methods.parts import Parts
 from elboroom.training import session
 from elboroom.training.batches import batch_of, reseed
 from elboroom.training.checkpoint import write_json
@@ -58,7 +59,7 @@ class Run:
         return rebuilt, (self.folder, self.spec, weights, self.step, self._own, self.tokeniser)
 
     def __repr__(self) -> str:
-        return f"Run({self.spec.method} on {self.spec.data['source']}, step {self.step:,}, {self.folder})"
+        return f"Run({self.spec.title} on {self.spec.data['source']}, step {self.step:,}, {self.folder})"
 
     @property
     def model(self) -> LatentModel:
@@ -75,11 +76,10 @@ class Run:
         """Every term and weight, by step."""
         return read_log(self.folder / "log.jsonl")
 
-    @cached_property
+    @property
     def latent(self) -> int:
-        """The dimensions of z."""
-        u = torch.zeros(1, self._given) if self.given else None
-        return int(self.model.prior(Batch(torch.empty(1), u)).mean.shape[-1])
+        """The dimensions of z: those that its nets were sized for, or none."""
+        return 0 if isinstance(self.model.posterior, NoLatent) else Parts(self.spec.about, self.spec.model).latent
 
     @cached_property
     def space(self) -> Space:
@@ -126,9 +126,11 @@ class Run:
         """The means of q(z|x), (n, J); of all rows of a DataSet."""
         self.require_codes()
         if isinstance(x, DataSet):
-            mine, other = ((a.kind, a.shape if a.kind != "tokens" else ()) for a in (self.spec.about, x.about))
+            mine, other = (
+                "text" if a.kind == "tokens" else f"{a.kind} of shape {a.shape}" for a in (self.spec.about, x.about)
+            )
             if mine != other:
-                raise Problem(f"this model takes {mine[0]} of shape {mine[1]}, not {other[0]} of shape {other[1]}")
+                raise Problem(f"this model takes {mine}, not {other}")
             parts = np.array_split(np.arange(len(x)), max(1, len(x) // 1024))
             return np.concatenate([self.encode(self._read(x, rows)) for rows in parts])
         found: NDArray[np.float32] = torch.cat(
@@ -191,14 +193,14 @@ class Run:
     ) -> Any:
         """Examples along each dimension, the code of one example otherwise kept, (dims, points, *shape).
 
-        Dimensions come sorted by their mean rate, the highest first. Codes stay on the sphere, or in the ball, where
-        they live there.
+        Dimensions come sorted by their mean rate, the highest first, and go from -reach to reach. On the sphere a coordinate
+        ends at one, and the others make room for it; on the ball they are those of log_0(z).
         """
         batch = self.examples(1) if x is None else self._batch(x, u)
-        z = self.space.flat(torch.from_numpy(self.encode(batch)[0]))
+        values = paths.spread(points, self.space.reach(reach))
         if dims is not None and not all(0 <= j < self.latent for j in dims):
             raise Problem(f"the dimensions of this model are 0 to {self.latent - 1}, not {dims}")
-        grid = self.space.back(paths.traversal(z, self.order if dims is None else dims, points, reach))
+        grid = self.space.along(torch.from_numpy(self.encode(batch)[0]), self.order if dims is None else dims, values)
         given = None if batch.u is None else batch.u[:1].expand(grid[..., 0].numel(), -1)
         return self.medium().grid(self.decode(grid.flatten(0, 1).numpy(), given), *grid.shape[:2])
 
@@ -215,6 +217,8 @@ class Run:
         left, right = (self._batch(x, u) for x in (a, b))
         if len(left.x) != len(right.x):
             raise Problem(f"{len(left.x)} examples and {len(right.x)} make no pairs to go between")
+        if spherical and not isinstance(self.space, Euclidean):
+            raise Problem("codes of this model have shortest ways of their own, which are taken: leave --spherical out")
         way = paths.arc if spherical else self.space.way
         codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
         grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
@@ -304,7 +308,7 @@ class Run:
         path = self.folder / "metrics.json"
         kept = json.loads(path.read_text()) if path.exists() else {}
         ours = own.items() <= kept.get("run", {}).items()
-        return (kept if ours else {}) | {"run": own | {"parameters": self.parameters}}
+        return (kept if ours else {}) | {"run": own | {"title": self.spec.title, "parameters": self.parameters}}
 
     def _read(self, data: DataSet, rows: NDArray[np.int64]) -> Batch:
         """Rows of any data set, its sentences in the words of this model."""

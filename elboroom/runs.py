@@ -110,7 +110,7 @@ def _new_folder(out: str | Path | None, spec: Spec) -> Path:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Problem(f"{folder} is there already and is not an empty folder: choose another --out")
     else:
-        stem = f"{spec.method}-{Path(spec.data['source']).stem}-{spec.fit.seed}"
+        stem = "-".join([spec.method, *spec.axes.values(), Path(spec.data["source"]).stem, str(spec.fit.seed)])
         tries = (Path("runs") / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 10_000))
         folder = next(path for path in tries if not path.exists())
     try:

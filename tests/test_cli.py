@@ -48,6 +48,25 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_what_was_chosen_is_in_the_title_and_the_folder(
+    images: Path, elbo: Elbo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = ["--data", images, "--posterior", "vmf", "--net", "mlp-300", "--steps", 2, *TINY]
+    assert elbo("train", "vae", *said)[0] == 0
+    run = tmp_path / "runs" / "vae-vmf-x-0"
+    _, out, _ = elbo("eval", run, "--samples", 2, "--most", 10)
+    assert "vae --posterior vmf, step 2" in out
+    assert elbo("report", run)[0] == 0
+    page = (run / "report.html").read_text()
+    assert "<h1>vae --posterior vmf " in page
+    assert "Here with the posterior vmf in place of its own." in page
+    code, _, err = elbo("interpolate", run, "--spherical")
+    assert (code, "shortest ways of their own" in err) == (2, True)
+    code, _, err = elbo("encode", run, "--out", tmp_path / "codes.txt")
+    assert (code, "a .npy file" in err) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def trained(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run, kept as it was."""
@@ -249,6 +268,25 @@ def test_help_has_formula_and_citation() -> None:
     assert done.returncode == 0
     for part in ("nll + kl + gamma tc", "Kim & Mnih 2018", "--gamma", "--latent", "--batch-size"):
         assert part in text
+
+
+def test_help_has_every_bound_and_every_name_whole() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "elboroom.cli", "train", "vmf-vae", "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    told = " ".join(done.stdout.split())
+    assert "spherical; above 0, at most 1e+06 [default: (35)]" in told
+    assert "--pseudo-inputs <int> components" in told
+    assert "[default: (varies)]" in told
+    assert "--variances-learned / --no-variances-learned" in told
+    assert [line for line in done.stdout.splitlines() if line in ("Model:", "Training:", "Text:")] == [
+        "Model:",
+        "Training:",
+        "Text:",
+    ]
 
 
 def write(path: Path, content: bytes = b"") -> Path:

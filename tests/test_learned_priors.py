@@ -127,6 +127,10 @@ def test_a_run_keeps_a_shared_encoder_once_and_its_pseudo_inputs_where_they_were
     assert torch.equal(again.model.prior.pseudo.x, run.model.prior.pseudo.x)
     assert again.model.prior.of[0] is again.model.posterior
     assert np.array_equal(again.sample(3), run.sample(3))
+    read: list[Any] = []
+    again.model.posterior.net.register_forward_pre_hook(lambda *_: read.append(1))
+    assert again.latent == again.encode(again.examples(2)).shape[1]
+    assert len(read) == 1, "to know its dimensions a run reads no pseudo-inputs"
 
 
 def test_a_prior_that_shares_the_encoder_is_moved_with_it(pixels: DataSet) -> None:

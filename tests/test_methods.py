@@ -323,6 +323,7 @@ def test_it_documents_itself(name: str) -> None:
         assert option.annotation is not inspect.Parameter.empty
         assert option.default is not inspect.Parameter.empty, f"--{option.name} has no default"
         assert option.annotation is not Any
+        assert option.help, f"--{option.name} has no meaning, in a line of the docstring or in its type"
     assert "TODO" not in shown
 
 

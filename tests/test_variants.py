@@ -243,17 +243,35 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options"), VARIANTS)
+ON_TEXT: list[tuple[str, dict[str, Any]]] = [
+    ("vae", {"posterior": "nsf"}),
+    ("flow-prior", {"posterior": "nsf", "samples": 2, "flow_layers": 3, "free_bits": 0.01}),
+    *(("vmf-vae", {"posterior": kind, "kappa_learned": True}) for kind in ("vmf", "power-spherical")),
+    ("vmf-vae", {"posterior": "power-spherical", "prior": "vamp", "pseudo_inputs": 5, "kappa_learned": True}),
+    ("p-vae", {"curvature": 0.5, "curvature_learned": True}),
+    ("apo-vae", {"generator": "linear", "curvature_learned": True}),
+    ("wae-gan", {"posterior": "wrapped", "curvature_learned": True}),
+    *(("free-bits", {"target": 0.05, "unit": u, "form": "mask"}) for u in UNITS),
+    ("mog-vae", {"free_bits": 0.01}),
+]
+SMALL = {"pixels": {"net": "mlp-300"}, "sentences": {"embed": 6, "hidden": 7}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "options"),
+    [*(("pixels", *variant) for variant in VARIANTS), *(("sentences", *variant) for variant in ON_TEXT)],
+)
 def test_a_variant_moves_everything_and_goes_on_where_it_was(
-    pixels: DataSet, name: str, options: dict[str, Any]
+    kind: str, name: str, options: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     """The core of the contract for the options that the defaults leave out."""
+    data: DataSet = request.getfixturevalue(kind)
 
     def ready() -> tuple[Method, Loop]:
-        spec = specify(name, pixels, "array", None, {**FIT, "net": "mlp-300", **options})
-        method = session.build(spec, Own(pixels), pixels)
+        spec = specify(name, data, "array", None, {**FIT, **SMALL[kind], **options})
+        method = session.build(spec, Own(data), data)
         method.prepare(adam(1e-3))
-        return method, Loop(method, Batches(pixels, "train", 8, 0, (), torch.device("cpu")), 0)
+        return method, Loop(method, Batches(data, "train", 8, 0, (), torch.device("cpu")), 0)
 
     whole, loop = ready()
     before = {key: p.detach().clone() for key, p in whole.named_parameters()}

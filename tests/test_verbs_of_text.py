@@ -123,6 +123,20 @@ def test_a_conditional_model_takes_sentences_at_the_command_line(folder: Path) -
     assert "ugly" in refused("reconstruct", str(folder), words, "--as", "label=ugly")
 
 
+def test_moves_are_labelled_at_the_command_line(folder: Path) -> None:
+    told = (
+        CliRunner().invoke(app, ["traverse", str(folder), "the fine dog", "--as", "label=good", "--points", "3"]).output
+    )
+    assert sorted(line for line in told.splitlines() if line.startswith("z")) == ["z0", "z1", "z2"]
+    assert [line.split("  ")[0] for line in told.splitlines()[1:4]] == ["-3.00", "+0.00", "+3.00"]
+    way = ["interpolate", str(folder), "the fine dog", "the poor cat", "--as", "label=good", "--points", "2"]
+    told = CliRunner().invoke(app, way).output
+    assert told.splitlines()[:2] == ["from: the fine dog", "to:   the poor cat"]
+    assert [line.split("  ")[0] for line in told.splitlines()[2:]] == ["0.00", "1.00"]
+    assert "shortest ways of their own" not in told
+    assert "above 0" in refused("traverse", str(folder), "--reach", "-1")
+
+
 def test_words_that_it_does_not_know_are_shown_as_it_reads_them(folder: Path) -> None:
     found = said("reconstruct", str(folder), "the zebra dog", "--as", "label=good")
     assert found[0][0] == "the <unk> dog"

@@ -72,7 +72,8 @@ def evaluate(
 ) -> None:
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom import measures
-    from elboroom.evaluate.proposal import NAMES, is_sampled
+    from elboroom.evaluate.proposal import NAMES
+    from elboroom.families.fitted import is_sampled
     from elboroom.runs import load
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
@@ -86,9 +87,7 @@ def evaluate(
     _refuse_idle(ctx, set(names))
     runs, everything = {folder: load(folder) for folder in folders}, {}
     if _was_said(ctx, "proposal") and not any(is_sampled(run.model) for run in runs.values()):
-        raise Problem(
-            "q(z|x) has a density of its own, or there is no prior, so nothing is fitted: leave --proposal out"
-        )
+        raise Problem("q(z|x) has a density of its own or is a point, so that nothing is fitted: leave --proposal out")
     for folder, run in runs.items():
         if "likelihood" in names or "all" in names:
             content = run.evaluate(split, samples, most, iw_most or None, seed, cast(Any, proposal))
@@ -161,7 +160,7 @@ def _table(found: dict[str, Any], title: str = "") -> None:
     print_table(
         ["measure", "value", "error or interval", "unit", "estimator"],
         rows,
-        f"{title}{run['method']}, step {run['step']:,}{on}",
+        f"{title}{run.get('title', run['method'])}, step {run['step']:,}{on}",
     )
 
 

@@ -29,6 +29,7 @@ TopP = Annotated[
 As = Annotated[
     str, typer.Option("--as", metavar="LABEL=VALUE,...", help="what a conditional model is given", show_default=False)
 ]
+EMPTY = "(empty)"  # a sentence without words
 Width = Annotated[int | None, typer.Option("--beam", help="width of --decode beam, 5 where none is said", min=1)]
 
 
@@ -44,6 +45,8 @@ def encode(
     from elboroom.data import registry
     from elboroom.runs import load
 
+    if out.suffix != ".npy":
+        raise Problem(f"--out {out}: codes are written to a .npy file")
     run = load(folder)
     reading = run.spec.reading if run.tokeniser is not None else None
     sized = data is not None and (Path(data).is_dir() or data == run.spec.data["source"])
@@ -97,7 +100,7 @@ def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
 
 def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
              points: Annotated[int, typer.Option("--points", min=2)] = 10,
-             reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH")] = 3.0,
+             reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH; on the sphere at most 1")] = 3.0,
              labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Move along one dimension at a time, those of the highest rate first."""
     from elboroom.runs import load
@@ -108,7 +111,9 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
         if sentences and len(sentences) != 1:
             raise Problem(f"a traversal is around 1 sentence, and {len(sentences)} were given")
         given, _ = _asked(run, sentences, None, None, seed, 1)
-        return _sentences(run.traverse(given, points=points, reach=reach, u=u), out, json)
+        made, ends = run.traverse(given, points=points, reach=reach, u=u), run.space.reach(reach)
+        marks = [f"{(2 * i / (points - 1) - 1) * ends:+.2f}  " for i in range(points)]
+        return _sentences(made, out, json, [f"z{j}" for j in run.order], marks)
     _only_text(sentences)
     grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach, u=u)
     _arrays(grid, out, "traversal", json)
@@ -131,7 +136,9 @@ def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
         asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i, 5) for i in (0, 1)]
         left, right, u = asked[0][0], asked[1][0], _given(run, labels, len(asked[0][1]))
         reseed(seed)
-        return _sentences(run.interpolate(left, right, points, spherical, how, u), out, json)
+        made = run.interpolate(left, right, points, spherical, how, u)
+        heads = [f"from: {a}\nto:   {b}" for a, b in zip(asked[0][1], asked[1][1], strict=True)]
+        return _sentences(made, out, json, heads, [f"{i / (points - 1):.2f}  " for i in range(points)])
     _only_text(sentences)
     left, right = run.examples(n or 5, seed=seed), run.examples(n or 5, seed=seed + 1)
     grid = run.interpolate(left, right, points, spherical, how, _given(run, labels, len(left.x)))
@@ -197,10 +204,14 @@ def _only_text(sentences: list[str] | None) -> None:
         raise Problem("this model is of images or vectors: it takes no sentences")
 
 
-def _sentences(rows: list[list[str]], out: Path | None, json: bool) -> None:
-    """Rows of sentences, one a line and a blank line between rows of several."""
+def _sentences(
+    rows: list[list[str]], out: Path | None, json: bool, heads: list[str] | None = None, marks: list[str] | None = None
+) -> None:
+    """Rows of sentences, one a line and a blank line between rows of several; what is above a row, and before each line."""
     gap = "\n\n" if any(len(row) > 1 for row in rows) else "\n"
-    text = gap.join("\n".join(row) for row in rows)
+    tops, before = [f"{head}\n" for head in heads or []] or [""] * len(rows), marks or [""] * max(map(len, rows))
+    lines = [[mark + (sentence or EMPTY) for mark, sentence in zip(before, row, strict=False)] for row in rows]
+    text = gap.join(top + "\n".join(row) for top, row in zip(tops, lines, strict=True))
     if out is not None:
         if out.suffix in (".png", ".gif"):
             raise Problem(f"--out {out}: sentences are written to a .txt file")

@@ -49,6 +49,14 @@ class LatentModel(nn.Module):
         """The families of q and p, on which depends what can be asked of them."""
         return self.posterior.family, self.prior.family
 
+    def with_posterior(self, posterior: nn.Module) -> LatentModel:
+        """Another posterior beside the same prior and likelihood."""
+        return LatentModel(posterior, self.prior, self.likelihood)
+
+    def with_prior(self, prior: nn.Module) -> LatentModel:
+        """Another prior beside the same posterior and likelihood."""
+        return LatentModel(self.posterior, prior, self.likelihood)
+
 
 class Draw:
     """The random variables of one forward pass. Lazy: each is computed when first asked for, then kept."""

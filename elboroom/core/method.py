@@ -161,10 +161,15 @@ class Method(nn.Module):
                 raise ValueError(f"parameter {name} is in no group")
 
     @property
+    def coupled(self) -> list[Term | nn.Module]:
+        """What couples the examples of a batch: terms, weights and parts of the model."""
+        parts = [part for player in self.players for pair in player.objective.parts for part in pair]
+        return [part for part in (*parts, *self.model.modules()) if getattr(part, "couples", False)]
+
+    @property
     def couples(self) -> bool:
         """Whether a loss or the model couples the examples of a batch, which should then be of mixed lengths."""
-        parts = [part for player in self.players for pair in player.objective.parts for part in pair]
-        return any(getattr(part, "couples", False) for part in (*parts, *self.model.modules()))
+        return bool(self.coupled)
 
     def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
         """Makes the optimisers; groups without one of their own take these."""

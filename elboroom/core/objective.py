@@ -63,6 +63,10 @@ class Weight(nn.Module, ABC):
     def update(self, step: int, value: Tensor) -> None:
         """Called once after each step with the global mean of the term, detached."""
 
+    def before(self, name: str) -> str:
+        """How the two are written."""
+        return f"{self.extra_repr()} * {name}"
+
     def __mul__(self, term: Term) -> Objective:
         return Objective([(self, term)])
 
@@ -78,8 +82,29 @@ class Constant(Weight):
     def now(self, step: int) -> float:
         return self.value
 
+    def before(self, name: str) -> str:
+        return name if self.value == 1.0 else super().before(name)
+
     def extra_repr(self) -> str:
         return f"{self.value:g}"
+
+
+class Logged(Constant):
+    """No part in the loss, nor in its gradient: 0 times a term that is infinite would be nan."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+
+    def apply_to(self, step: int, value: Tensor) -> Tensor:
+        return torch.zeros_like(value)
+
+    def before(self, name: str) -> str:
+        return f"logged({name})"
+
+
+def logged(term: Term) -> Objective:
+    """A term that stands in the log alone: nll() + free_bits(kl(), 5.0) + logged(kl())."""
+    return Logged() * term
 
 
 class Loss(NamedTuple):
@@ -135,8 +160,4 @@ class Objective(nn.Module):
                     weight.update(step, ranks.mean(value))
 
     def __str__(self) -> str:
-        shown = []
-        for weight, term in self.parts:
-            plain = isinstance(weight, Constant) and weight.value == 1.0
-            shown.append(term.name if plain else f"{weight.extra_repr()} * {term.name}")
-        return " + ".join(shown)
+        return " + ".join(weight.before(term.name) for weight, term in self.parts)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from elboroom.core.law import law_of
 from elboroom.core.problem import Problem
 
 _CLOSED: dict[tuple[type[Distribution], type[Distribution]], Callable[[Any, Any], Tensor]] = {}
@@ -37,20 +38,21 @@ def is_per_dim(q: type[Distribution], p: type[Distribution]) -> bool:
 
 def has_density(family: type[Distribution]) -> bool:
     """Whether log q(z) can be computed."""
-    return bool(getattr(family, "has_density", True))
+    return law_of(family).has_density
 
 
 def called(family: type[Distribution]) -> str:
     """A family in words: WrappedImplicit is `wrapped implicit`."""
-    return re.sub("(?<!^)(?=[A-Z])", " ", family.__name__).lower()
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", family.__name__).lower()
 
 
 def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
     """Refuses, in a sentence, a pair that has no KL."""
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
+        lacking = f"q(z|x), which is {called(q)}," if not has_density(q) else f"p(z), which is {called(p)},"
         raise Problem(
-            f"KL(q || p) needs densities, and this pair ({called(q)}, {called(p)}) lacks one: "
-            "choose --posterior gaussian, or on the ball wrapped, or a method without kl"
+            f"KL(q || p) needs the density of both, and {lacking} has none: use --posterior gaussian, on the ball wrapped, or "
+            "a method that reads it off a critic (implicit-vae, avb; on the ball apo-vae) or has no kl"
         )
 
 
@@ -63,13 +65,18 @@ def require_moving(model: Any, what: str) -> None:
     """Refuses, in a sentence, what acts on a rate that is one number whatever is learned."""
     if is_fixed(model):
         raise Problem(
-            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or leave it out"
+            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or vmf-vae"
         )
+
+
+def has_many_priors(model: Any) -> bool:
+    """Whether p(z|u) is another for other labels."""
+    return bool(getattr(model.prior, "of_labels", False))
 
 
 def require_one_prior(model: Any, what: str) -> None:
     """Refuses, in a sentence, a prior that is another for every label, where q(z) of all labels is held against it."""
-    if getattr(model.prior, "of_labels", False):
+    if has_many_priors(model):
         raise Problem(f"{what} is of one prior, and with --given there is one for every label: leave --given out")
 
 
@@ -83,13 +90,13 @@ def require_density(q: type[Distribution], what: str) -> None:
 
 def require_product(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, codes of a space where a coordinate is not free of the others: a surface, a ball."""
-    if not getattr(q, "is_product", True):
+    if law_of(q).space != "euclidean":
         raise Problem(f"{what} leaves the space that these codes ({called(q)}) lie in: use --posterior gaussian")
 
 
 def require_variance(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior whose variances are not known."""
-    if not getattr(q, "diagonal", False):
+    if not law_of(q).diagonal:
         raise Problem(
             f"{what} needs the variances of q(z|x), and this one ({called(q)}) has none: use --posterior gaussian"
         )
@@ -102,6 +109,11 @@ def variances(p: Distribution, like: Tensor) -> Tensor:
     except NotImplementedError:
         return torch.ones_like(like)
     return known
+
+
+def per_example(rate: Tensor) -> Tensor:
+    """A rate summed over dimensions, where it comes as one for each, (B,)."""
+    return rate.flatten(1).sum(1) if rate.dim() > 1 else rate
 
 
 def rate(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> Tensor:

@@ -7,7 +7,9 @@ from difflib import get_close_matches
 
 
 class Problem(Exception):
-    """A mistake that a user can mend. The command prints its one sentence and leaves with exit code 2."""
+    """A mistake that a user can mend. The command prints its one sentence and leaves with this exit code."""
+
+    code = 2
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, MakeOptimiser, Method, Player, Watch
+from elboroom.core.objective import Term
 
 STAGES = ("first", "then")
 
@@ -69,9 +70,14 @@ class Sequel(nn.Module):
         return self.current.watches
 
     @property
+    def coupled(self) -> list[Term | nn.Module]:
+        """What couples the examples of a batch in either stage."""
+        return self.first.coupled + self.then.coupled
+
+    @property
     def couples(self) -> bool:
         """Whether either stage couples the examples of a batch."""
-        return self.first.couples or self.then.couples
+        return bool(self.coupled)
 
     def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
         """Makes the optimisers of both."""

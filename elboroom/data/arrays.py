@@ -121,7 +121,7 @@ def _finite(values: NDArray[Any], name: str) -> None:
             bad += int(wrong.sum())
     if bad:
         raise Problem(
-            f"'{name}' has {bad:,} value{'s' * (bad > 1)} that are not finite numbers, the first in row {row}"
+            f"'{name}' has {bad:,} {'values that are' if bad > 1 else 'value that is'} not finite, the first in row {row}"
         )
 
 

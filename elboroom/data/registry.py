@@ -84,6 +84,8 @@ def load(
         raise Problem(f"{path} is neither a folder of images nor a .npy or .npz file nor text")
     if len(path.parts) > 1 or isinstance(source, Path):
         raise Problem(f"there is no folder or file {path}")
+    if path.suffix:
+        raise Problem(f"there is no file {path}")
     raise unknown("data set", str(source), names())
 
 

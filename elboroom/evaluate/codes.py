@@ -22,6 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from elboroom.core.draw import LatentModel
+from elboroom.core.law import law_of
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet, chunks
 from elboroom.evaluate.disentanglement.score import Kind
@@ -142,8 +143,7 @@ def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress
     @torch.inference_mode()
     def encoded(rows: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
         q = run.model.posterior(batch_of(run.data, rows, run.given, device))
-        # a diagonal Gaussian says its logvar; nothing else is mu + sigma eps
-        found = {"mu": q.mean} | ({"logvar": q.logvar} if hasattr(q, "logvar") else {})
+        found = {"mu": q.mean} | ({"logvar": q.logvar} if law_of(type(q)).diagonal else {})
         return {name: tensor.float().flatten(1).cpu().numpy() for name, tensor in found.items()}  # (B, J)
 
     try:

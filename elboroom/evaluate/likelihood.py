@@ -12,15 +12,17 @@ from torch import Tensor
 
 from elboroom.core.ball import along, beside_others
 from elboroom.core.draw import Batch, Draw
-from elboroom.core.pairs import has_density
+from elboroom.core.law import law_of
+from elboroom.core.pairs import per_example
 from elboroom.divergences.samples import at_least
 from elboroom.evaluate.dual import dual_values
 from elboroom.evaluate.number import Number, mean
 from elboroom.evaluate.posthoc import posthoc
-from elboroom.evaluate.proposal import Kind, fitted, is_sampled
+from elboroom.evaluate.proposal import Kind, fitted
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.text.ngrams import per_word
 from elboroom.evaluate.weighted import CHUNK, Weigh, Weighted
+from elboroom.families.fitted import is_sampled
 from elboroom.families.gaussian import NoLatent
 from elboroom.terms.evidence import log_weights
 from elboroom.terms.information import information
@@ -42,25 +44,25 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
     for batch in split.batches(max(1, min(256, CHUNK // samples))):
         draw = Draw(split.model, batch, samples)
         nll.append(draw.nll.mean(0).double().cpu())
-        levels = getattr(draw.px, "levels", None)
+        levels = law_of(type(draw.px)).levels
         if not split.is_text:
             error.append((draw.px.mean - batch.x).square().mean(0).flatten(1).sum(1).double().cpu())
         if split.has_density:
             kl = draw.rate.double().cpu()
-            rate.append(kl.flatten(1).sum(1) if kl.dim() > 1 else kl)
+            rate.append(per_example(kl))
             per_dim += [kl] if kl.dim() == 2 else []
     settings = split.settings | {"samples": samples}
     found = {"distortion": mean(torch.cat(nll), "nats", "E_q -log p(x|z)", settings)}
     if error:
         found["squared_error"] = mean(torch.cat(error), "per example", "E_q |x - E[x|z]|^2", settings)
     if not split.has_density:
-        return found | {"elbo": _refused(split, "elbo", NO_BOUND), "rate": _refused(split, "rate")}
+        return found | {"rate": _refused(split, "rate"), "elbo": _refused(split, "elbo", NO_BOUND)}
     rates = mean(torch.cat(rate), "nats", "KL(q(z|x) || p(z))", settings)
     assert rates.value is not None
     if len(split.rows) >= ENOUGH and rates.value < -0.1 - 8 * rates.errors["sampling"]:
         lost = f"a mean rate of {rates.value:.4g} nats, where none is below 0"
         reason = f"{lost}: the densities of this model are lost to rounding"
-        return found | {name: Number(None, "nats", name, reason=reason) for name in ("elbo", "rate")}
+        return found | {name: Number(None, "nats", name, reason=reason) for name in ("rate", "elbo")}
     found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "nats", "elbo", settings)
     if per_dim:
         dims = torch.cat(per_dim).mean(0).tolist()
@@ -109,12 +111,12 @@ def perplexity(split: Split, bound: Number) -> Number:
 @torch.no_grad()
 def mutual_information(split: Split) -> Number:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
-    family = split.model.families[0]
-    if not has_density(family):
+    q = law_of(split.model.families[0])
+    if not q.has_density:
         return _refused(split, "split")
-    if getattr(family, "slow_density", False):
+    if q.slow_density:
         return Number(None, "nats", "split", reason="q(z|x) of the z of other rows would take too long")
-    if getattr(family, "diagonal", False):
+    if q.diagonal:
         loc, logvar = split.codes
         assert logvar is not None
         torch.manual_seed(split.seed)
@@ -179,7 +181,7 @@ def evaluate(
         for name in ("log_likelihood", "log_likelihood_posthoc"):
             if name in found:
                 found[name.replace("log_likelihood", "perplexity")] = perplexity(few, found[name])
-    part = split if getattr(split.model.families[0], "diagonal", False) else split.few(PAIRS)
+    part = split if law_of(split.model.families[0]).diagonal else split.few(PAIRS)
     found["mutual_information"] = mutual_information(part)
     rate = found["rate"] if part is split else evidence(part)["rate"]
     found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"], split.has_many_priors)

@@ -14,31 +14,24 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from zuko.flows import MAF
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.draw import Batch
+from elboroom.core.law import Law, law_of
 from elboroom.core.pairs import has_density
 from elboroom.evaluate.number import Number
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.weighted import Weigh, Weighted
-from elboroom.families.ball import Wrapped
 from elboroom.families.fitted import WIDER, Fit, around, gaussian, of_prior, proposed, some_draws
-from elboroom.families.gaussian import NoPrior
-from elboroom.families.point import Point
 
 Kind = Literal["gaussian", "flow"]
 
 NAMES = {"gaussian": ("gaussian", "wrapped normal"), "flow": ("flow", "wrapped flow")}  # on R^d, on the ball
 
 
-def is_sampled(model: LatentModel) -> bool:
-    """Whether q(z|x) is a law that can be sampled and has no density, and is held against a prior."""
-    q = model.families[0]
-    return not has_density(q) and not issubclass(q, Point) and not isinstance(model.prior, NoPrior)
-
-
 def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
     """log (1/K) sum_k p(x|z_k) p(z_k) / m(z_k|x), z_k ~ m = 0.9 r + 0.1 p(z), r fitted to draws of q(z|x): a lower bound of
     log p(x)."""
-    name = f"iw-{samples}, fitted {NAMES[kind][issubclass(split.model.families[0], Wrapped)]}"
+    on_ball = law_of(split.model.families[0]).space == "ball"
+    name = f"iw-{samples}, fitted {NAMES[kind][on_ball]}"
     name += " + prior" * bool(of_prior(samples))
     if not has_density(split.model.families[1]):
         return Number(None, "nats", name, reason="not a bound: p(z) has no density")
@@ -51,12 +44,12 @@ def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Number:
     return Weighted(split, samples, weights_of).number(name, scale=WIDER)
 
 
-class Scaled(Distribution):
+class Scaled(Law):
     """The law of m + 1.2 s w, w from a flow."""
 
     def __init__(self, w: Any, mean: Tensor, std: Tensor) -> None:
         self.w, self.loc, self.scale = w, mean, WIDER * std
-        super().__init__(mean.shape[:-1], mean.shape[-1:], validate_args=False)
+        super().__init__(mean.shape[:-1], mean.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -75,9 +68,9 @@ def flow(split: Split, steps: int = 250, each: int = 64) -> Fit:
     """A small flow of (z - m) / s given (m, log s), by maximum likelihood on draws of q(z|x) for the rows of a split."""
     means, stds, draws = [], [], []
     with torch.no_grad():
-        for batch in split.batches():
+        for batch in split.batches(64):
             q = split.model.posterior(batch)
-            z = some_draws(q.tangent if isinstance(q, Wrapped) else q)
+            z = some_draws(law_of(type(q)).unwrapped(q))
             mean, std = _moments(z)
             means.append(mean)
             stds.append(std)

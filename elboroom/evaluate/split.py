@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.draw import Batch, LatentModel
-from elboroom.core.pairs import has_density
+from elboroom.core.law import law_of
+from elboroom.core.pairs import has_density, has_many_priors
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import NoPrior
@@ -44,7 +45,7 @@ class Split:
     ) -> Split:
         """At most `most` rows of a split, drawn once and the same every time."""
         if name not in data.splits:
-            raise unknown(f"split of {data.about.name}", name, data.splits)
+            raise unknown("split", name, data.splits)
         rows = data.splits[name]
         if most is not None and most < 1:
             raise Problem(f"at least one example is needed, not {most}")
@@ -68,7 +69,7 @@ class Split:
     @property
     def has_many_priors(self) -> bool:
         """Whether p(z|u) is another for other labels."""
-        return bool(getattr(self.model.prior, "of_labels", False))
+        return has_many_priors(self.model)
 
     @property
     def is_text(self) -> bool:
@@ -122,7 +123,7 @@ class Split:
             for batch in self.batches():
                 q = self.model.posterior(batch)
                 loc.append(q.mean.float().cpu())
-                logvar += [q.logvar.float().cpu()] if hasattr(q, "logvar") else []
+                logvar += [q.logvar.float().cpu()] if law_of(type(q)).diagonal else []
         return torch.cat(loc), torch.cat(logvar) if logvar else None
 
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import closed_kl
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 
 
-class Chain(Distribution):
+class AR1(Law):
     """z_1 ~ N(0, 1), z_t = alpha z_{t-1} + sqrt(1 - alpha^2) e_t in each of K channels; z is flat, (n K,), time first."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
 
     def __init__(self, alpha: Tensor, length: int) -> None:
         self.alpha, self.length = alpha, length  # (K,)
-        super().__init__(torch.Size(), torch.Size([length * len(alpha)]), validate_args=False)
+        super().__init__(torch.Size(), torch.Size([length * len(alpha)]))
 
     @property
     def mean(self) -> Tensor:
@@ -52,10 +51,6 @@ class Chain(Distribution):
         steps, var = self.unrolled(z), self.variance_of_steps
         return -0.5 * ((steps - self._before(steps)).square() / var + var.log() + LOG_2PI).flatten(-2)
 
-    def log_marginals(self, z: Tensor) -> Tensor:
-        """log p(z_t) of each step by itself, which is N(0, 1), (..., n K)."""
-        return -0.5 * (z.square() + LOG_2PI).expand(*z.shape[:-1], *self.event_shape)
-
     def log_prob(self, z: Tensor) -> Tensor:
         return self.log_prob_per_dim(z).sum(-1)
 
@@ -68,10 +63,6 @@ class Chain(Distribution):
             z.append(self.alpha * z[-1] + noise[..., t, :])
         return torch.stack(z, -2).flatten(-2)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
-
     @property
     def least_rate(self) -> Tensor:
         """The least KL of a posterior that factorises: 1/2 sum_k [(n - 2) log(1 + alpha_k^2) - log(1 - alpha_k^2)]."""
@@ -79,8 +70,8 @@ class Chain(Distribution):
         return 0.5 * ((self.length - 2) * torch.log1p(a2) - torch.log1p(-a2)).sum()
 
 
-@closed_kl(Gaussian, Chain, per_dim=True)
-def _kl(q: Gaussian, p: Chain) -> Tensor:
+@closed_kl(Gaussian, AR1, per_dim=True)
+def _kl(q: Gaussian, p: AR1) -> Tensor:
     """E_q KL(q(z_t) || p(z_t | z_{t-1})), step by step, (B, n K)."""
     loc, var = p.unrolled(q.loc), p.unrolled(q.variance)
     apart = (loc - p._before(loc)).square() + p.alpha * p._before(var)
@@ -91,18 +82,18 @@ def _kl(q: Gaussian, p: Chain) -> Tensor:
 class AutoregressivePrior(nn.Module):
     """p(z): `channels` stationary chains of length latent / channels, all with one alpha."""
 
-    family = Chain
+    family = AR1
     alpha: Tensor
 
     def __init__(self, latent: int, channels: int, alpha: float) -> None:
         super().__init__()
         if latent % channels or latent < 2 * channels:
             raise Problem(
-                f"--latent {latent} makes no chains of two steps or more in {channels} channels: "
-                "let the one be a multiple of the other"
+                f"--latent {latent} makes no chains of two steps or more with --ar1-channels {channels}: "
+                "--latent has to be a multiple of it, and at least twice as much"
             )
         self.length = latent // channels
         self.register_buffer("alpha", torch.full((channels,), alpha), persistent=False)
 
-    def forward(self, batch: Batch) -> Chain:
-        return Chain(self.alpha, self.length)
+    def forward(self, batch: Batch) -> AR1:
+        return AR1(self.alpha, self.length)

@@ -6,7 +6,8 @@ Samples stay in double precision; `Gyroplanes` and critics take them from there 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,24 +15,24 @@ from torch.distributions import Distribution
 
 from elboroom.core.ball import Ball
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import ImplicitPosterior, LinearImplicitPosterior
 
 
-class Wrapped(Distribution):
+class Wrapped(Law):
     """The law of exp_mu((lambda_0 / lambda_mu) v), v from a law of R^d: log q = log q_v(v) - d log 2 - (d - 1) log(sinh r / r).
 
     r = 2 sqrt(c) |v|. With v ~ N(0, S) this is the wrapped normal. Samples carry their v; that of a foreign z is found.
     """
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
-    is_product = False
+    space = "ball"
 
     def __init__(self, ball: Ball, loc: Tensor, tangent: Any, features: Tensor | None = None) -> None:
         self.ball, self.loc, self.tangent, self.features = ball, loc.double(), tangent, features
         self._kept: tuple[Tensor, Tensor] | None = None
-        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+        super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -43,13 +44,17 @@ class Wrapped(Distribution):
         self._kept = self.ball.wrap(v, self.loc), v
         return self._kept[0]
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
-
     def flat(self, z: Tensor) -> Tensor:
         """log_0(z), in which points of the boundary are as far apart as they are."""
         return self.ball.log0(self.ball.inside(z))
+
+    def unwrapped(self) -> Any:
+        """The law of the tangent vectors."""
+        return self.tangent
+
+    def around(self, fit: Callable[[Any], Distribution]) -> Wrapped:
+        """The same centre with what `fit` makes of the tangent vectors."""
+        return Wrapped(self.ball, self.loc, fit(self.tangent))
 
     def log_prob(self, z: Tensor) -> Tensor:
         kept = self._kept

@@ -27,7 +27,14 @@ class _Resultant(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         kappa, a = ctx.saved_tensors
-        return grads[0] * (1 - a * a - (ctx.d - 1) * a / kappa), None
+        return grads[0] * _slope(kappa, a, ctx.d), None
+
+
+def _slope(kappa: Tensor, a: Tensor, d: int) -> Tensor:
+    """A'(kappa) = 1 - A^2 - (d - 1) A / kappa; where that cancels, its expansion in 1 / kappa."""
+    n, far = d - 1, (2.5e15 * d**3) ** 0.25  # where rounding of the one is as large as what the other leaves out
+    expanded = n / (2 * kappa.square()) * (1 - (d - 3) / (2 * kappa) - 3 * (d - 3) / (4 * kappa.square()))
+    return torch.where(kappa > far, expanded, 1 - a * a - n * a / kappa)
 
 
 class _LogPeak(torch.autograd.Function):

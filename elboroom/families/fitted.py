@@ -11,15 +11,24 @@ from torch import Tensor
 from torch.distributions import Distribution, MultivariateNormal
 
 from elboroom.core.draw import Batch, LatentModel
-from elboroom.families.ball import Wrapped
+from elboroom.core.law import law_of
+from elboroom.core.pairs import has_density
+from elboroom.families.gaussian import NoPrior
+from elboroom.families.point import Point
 
 WIDER = 1.2  # scale of a proposal, in scales of q(z|x)
 Fit = Callable[[Any], Distribution]
 
 
+def is_sampled(model: LatentModel) -> bool:
+    """Whether q(z|x) is a law that can be sampled and has no density, and is held against a prior."""
+    q = model.families[0]
+    return not has_density(q) and not issubclass(q, Point) and not isinstance(model.prior, NoPrior)
+
+
 def around(q: Any, fit: Fit) -> Any:
     """The proposal for q(z|x): on the ball it is wrapped, fitted to the tangent vectors."""
-    return Wrapped(q.ball, q.loc, fit(q.tangent)) if isinstance(q, Wrapped) else fit(q)
+    return law_of(type(q)).around(q, fit)
 
 
 def some_draws(q: Any, each: int = 32) -> Tensor:
@@ -46,14 +55,12 @@ def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
     than the part of p(z), no weight is lost by more than that part.
     """
     p, nets, own = model.prior(batch), next(model.parameters()).dtype, of_prior(samples)
-    found = []
+    on_ball, found = law_of(type(r)).space == "ball", []
     for law, count in ((r, samples - own), (p, own)):
         if not count:
             continue
         z = law.sample((count,) if law.batch_shape else (count, len(batch.x)))
-        wide, seen = (
-            (z, z) if isinstance(r, Wrapped) else (z.double(), z.to(nets))
-        )  # the ball has a precision of its own
+        wide, seen = (z, z) if on_ball else (z.double(), z.to(nets))  # the ball has a precision of its own
         log_x, log_p = model.likelihood(seen, batch).log_prob(batch.x).double(), p.log_prob(seen).double()
         log_m = r.log_prob(wide).double() + math.log(1 - own / samples)
         if own:

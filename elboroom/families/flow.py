@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Transform, constraints
+from torch.distributions import Transform, constraints
 from zuko.flows.autoregressive import MaskedAutoregressiveTransform
 from zuko.lazy import LazyComposedTransform
 from zuko.transforms import MonotonicRQSTransform
 
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import Gaussian, widened
 
 
@@ -46,17 +47,16 @@ class Spline(MonotonicRQSTransform):  # type: ignore[misc]
         super().__init__(widened(widths), widened(heights), widened(slopes))
 
 
-class Flowed(Distribution):
+class Flowed(Law):
     """The law of t(e), e ~ base. Samples carry their density; that of a foreign z takes the slow inverse."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
-    slow_density = True  # of a foreign z
+    slow_density = True
 
     def __init__(self, base: Gaussian, transform: Any) -> None:
         self.base, self.transform = base, transform
         self._kept: tuple[Tensor, Tensor] | None = None
-        super().__init__(base.batch_shape, base.event_shape, validate_args=False)
+        super().__init__(base.batch_shape, base.event_shape)
 
     @property
     def mean(self) -> Tensor:
@@ -69,10 +69,6 @@ class Flowed(Distribution):
         z, log_det = self.transform.call_and_ladj(e)
         self._kept = z, self.base.log_prob(e) - log_det
         return self._kept[0]
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
     def log_prob(self, z: Tensor) -> Tensor:
         if self._kept is not None and self._kept[0] is z:

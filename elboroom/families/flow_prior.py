@@ -18,7 +18,7 @@ from elboroom.families.flow import Flowed
 from elboroom.families.gaussian import Gaussian
 
 
-class Unscaled(Transform):
+class InverseAffine(Transform):
     """z -> (z - t) e^-s: a coupling of real-NVP as its density needs it, from z to the noise."""
 
     domain = constraints.real
@@ -40,7 +40,7 @@ class Unscaled(Transform):
         return -self.s.expand(x.shape)
 
 
-class Halves(CouplingTransform):  # type: ignore[misc]
+class Coupling(CouplingTransform):  # type: ignore[misc]
     """A coupling that is told which dimensions are kept and which move: to find them in a mask is to wait for the device."""
 
     def __init__(self, meta: Callable[[Tensor], Any], kept: Tensor, moved: Tensor) -> None:
@@ -48,7 +48,7 @@ class Halves(CouplingTransform):  # type: ignore[misc]
         self.meta, self.idx_a, self.idx_b = meta, kept, moved
 
 
-class Coupling(LazyTransform):  # type: ignore[misc]
+class AffineCoupling(LazyTransform):  # type: ignore[misc]
     """One half is kept and moves the other: t = net(.), s = a tanh(net(.)), a learned from 0, so the identity at first."""
 
     kept: Tensor
@@ -67,10 +67,10 @@ class Coupling(LazyTransform):  # type: ignore[misc]
     def meta(self, kept: Tensor) -> Any:
         """How the other half moves."""
         t, raw = self.net(kept).chunk(2, dim=-1)
-        return DependentTransform(Unscaled(t, self.gain * torch.tanh(raw)), 1)
+        return DependentTransform(InverseAffine(t, self.gain * torch.tanh(raw)), 1)
 
     def forward(self, c: Tensor | None = None) -> Any:
-        return Halves(self.meta, self.kept, self.moved)
+        return Coupling(self.meta, self.kept, self.moved)
 
 
 class FlowPrior(nn.Module):
@@ -84,8 +84,8 @@ class FlowPrior(nn.Module):
         if latent < 2:
             raise Problem("--prior flow couples one half of z with the other: use --latent 2 or more")
         first, second = torch.arange(latent).tensor_split([latent // 2])
-        turns = (Coupling(first, second, width) if i % 2 else Coupling(second, first, width) for i in range(layers))
-        self.flow = LazyComposedTransform(*turns)
+        turns = (second, first), (first, second)  # kept and moved
+        self.flow = LazyComposedTransform(*(AffineCoupling(*turns[i % 2], width) for i in range(layers)))
         self.register_buffer("zero", torch.zeros(latent), persistent=False)
 
     def forward(self, batch: Batch) -> Flowed:

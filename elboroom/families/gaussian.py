@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import called, closed_kl
 from elboroom.core.problem import Problem
 
 LOG_2PI = math.log(2 * math.pi)
 
 
-class Gaussian(Distribution):
+class Gaussian(Law):
     """N(loc, diag(exp(logvar))) over the last dimension."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
     factorises = True
-    diagonal = True  # its variances are known, one a dimension
+    diagonal = True
 
     def __init__(self, loc: Tensor, logvar: Tensor) -> None:
         self.loc, self.logvar = loc, logvar
-        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+        super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -47,13 +46,9 @@ class Gaussian(Distribution):
         rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
         return self.loc + self.stddev * ranks.normal(shape, self.loc, rows)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
-
     def log_prob_per_dim(self, z: Tensor) -> Tensor:
         """log N(z_j), one value a dimension."""
-        return -0.5 * ((z - self.loc).square() * torch.exp(-self.logvar) + self.logvar + LOG_2PI)
+        return -0.5 * (((z - self.loc) * torch.exp(-0.5 * self.logvar)).square() + self.logvar + LOG_2PI)
 
     def log_prob(self, z: Tensor) -> Tensor:
         return self.log_prob_per_dim(z).sum(-1)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import closed_kl
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import LOG_2PI, Gaussian, widened
 
 
-class Implicit(Distribution):
+class Implicit(Law):
     """The law of G(h, e), e ~ N(0, I)."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
     has_density = False
+    has_moments = True
     few = 32  # samples from which moments are estimated
 
     def __init__(self, features: Tensor, generator: nn.Module, noise: int, latent: int) -> None:
         self.features, self.generator, self.noise = features, generator, noise
-        super().__init__(features.shape[:-1], torch.Size([latent]), validate_args=False)
+        super().__init__(features.shape[:-1], torch.Size([latent]))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         rows = len(tuple(sample_shape))
@@ -39,10 +39,6 @@ class Implicit(Distribution):
         with torch.autocast(h.device.type, enabled=False):
             z: Tensor = self.generator(widened(torch.cat([h, e], -1)))
         return z
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
     @property
     def mean(self) -> Tensor:
@@ -78,15 +74,14 @@ class ImplicitPosterior(nn.Module):
         return self.law(self.net(batch.x, batch.u))
 
 
-class SharedGaussian(Distribution):
+class SharedGaussian(Law):
     """N(loc, A A'), a covariance that is the same for every x, A of shape (J, noise). Its density is exact."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
 
     def __init__(self, loc: Tensor, root: Tensor, features: Tensor | None = None) -> None:
         self.loc, self.root, self.features = loc, root, features
-        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+        super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -111,10 +106,6 @@ class SharedGaussian(Distribution):
         rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
         with torch.autocast(self.loc.device.type, enabled=False):
             return self.loc + ranks.normal(shape, self.loc, rows) @ self.root.T
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
     def log_prob(self, z: Tensor) -> Tensor:
         left = (z - self.loc).double()

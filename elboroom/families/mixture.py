@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI, GaussianPosterior
 from elboroom.families.pseudo import PseudoInputs
 
 
-class Mixture(Distribution):
+class Mixture(Law):
     """sum_k w_k N(m_k, diag(s_k^2)), its density by one matrix product.
 
     A draw has the gradient of the mean and variance of its component, none of the weights.
     """
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
 
     def __init__(self, log_weights: Tensor, loc: Tensor, logvar: Tensor) -> None:
         self.log_weights, self.loc, self.logvar = log_weights, loc, logvar  # (K,), (K, J), (K, J)
-        super().__init__(torch.Size(), loc.shape[1:], validate_args=False)
+        super().__init__(torch.Size(), loc.shape[1:])
 
     @property
     def mean(self) -> Tensor:
@@ -52,10 +51,6 @@ class Mixture(Distribution):
         noise = ranks.normal((*sample_shape, *self.event_shape), self.loc, 0)
         return self.loc[k] + torch.exp(0.5 * self.logvar[k]) * noise
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
-
 
 class MixturePrior(nn.Module):
     """p(z) = sum_k w_k N(m_k, diag(s_k^2)), all learned. Starts as equal parts of variance 1/2 around means of variance 1/2."""
@@ -70,17 +65,6 @@ class MixturePrior(nn.Module):
 
     def forward(self, batch: Batch) -> Mixture:
         return Mixture(torch.log_softmax(self.logits, 0), self.loc, self.logvar)
-
-
-class PseudoImages(PseudoInputs):
-    """K images that are parameters, by their logits: whatever is learned, pixels stay in (0, 1)."""
-
-    def __init__(self, x: Tensor, u: Tensor | None = None, margin: float = 0.01) -> None:
-        super().__init__(torch.logit(x, eps=margin), u)
-
-    def read(self, net: nn.Module, rows: Tensor) -> Tensor:
-        out: Tensor = net(torch.sigmoid(self.x[rows]), self.labels(rows))
-        return out
 
 
 class GaussianVampPrior(nn.Module):

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI
 
 
-class Pixels(Distribution, ABC):
+class Pixels(Law, ABC):
     """A distribution whose event is an image (C, H, W) or a vector (D,), its coordinates independent given z."""
-
-    arg_constraints: ClassVar[dict[str, Any]] = {}
-    levels: int | None = None  # of data whose probability log_prob is, so that bits per dimension mean something
 
     def __init__(self, centre: Tensor, event: int) -> None:
         self.event = event
-        super().__init__(centre.shape[:-event], centre.shape[-event:], validate_args=False)
+        super().__init__(centre.shape[:-event], centre.shape[-event:])
 
     @abstractmethod
     def log_prob_per_pixel(self, x: Tensor) -> Tensor:

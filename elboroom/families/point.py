@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import widened
 
 
-class Point(Distribution):
+class Point(Law):
     """All mass at loc."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
     has_density = False
 
     def __init__(self, loc: Tensor) -> None:
         self.loc = loc
-        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+        super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -30,7 +29,7 @@ class Point(Distribution):
         return self.loc.expand(*sample_shape, *self.loc.shape)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        return self.rsample(sample_shape).detach()
+        return self.rsample(sample_shape).detach()  # without a graph, expand may be loc itself, which has a gradient
 
 
 class PointPosterior(nn.Module):

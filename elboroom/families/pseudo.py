@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.ball import along, beside_others
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import has_density
 
 CHUNK = 50  # components at a time
@@ -37,6 +37,17 @@ class PseudoInputs(nn.Module):
         return out
 
 
+class PseudoImages(PseudoInputs):
+    """K images that are parameters, by their logits: whatever is learned, pixels stay in (0, 1)."""
+
+    def __init__(self, x: Tensor, u: Tensor | None = None, margin: float = 0.01) -> None:
+        super().__init__(torch.logit(x, eps=margin), u)
+
+    def read(self, net: nn.Module, rows: Tensor) -> Tensor:
+        out: Tensor = net(torch.sigmoid(self.x[rows]), self.labels(rows))
+        return out
+
+
 class PseudoSentences(PseudoInputs):
     """K sentences as word vectors: those that the encoder has for some words by now, and beside them what is learned, x.
 
@@ -59,15 +70,14 @@ class PseudoSentences(PseudoInputs):
         return out
 
 
-class Vamp(Distribution):
+class Vamp(Law):
     """An equal mixture of q(z|s_k). Every question reads the pseudo-inputs anew, since the encoder moves between two."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
 
     def __init__(self, posterior: Any, pseudo: PseudoInputs, latent: int) -> None:
         self.posterior, self.pseudo = posterior, pseudo
-        super().__init__(torch.Size(), torch.Size([latent]), validate_args=False)
+        super().__init__(torch.Size(), torch.Size([latent]))
 
     def _law(self, rows: Tensor) -> Any:
         """q(z|s_k) of these rows, none of which is read twice where there are more rows than pseudo-inputs."""
@@ -85,10 +95,6 @@ class Vamp(Distribution):
         place = ranks.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
         rows = (place * len(self.pseudo)).long().clamp_max(len(self.pseudo) - 1)
         return along(self._law(rows).rsample(), lambda z: z.view(*sample_shape, *z.shape[1:]))
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
 
     def log_prob(self, z: Tensor) -> Tensor:
         everyone = torch.arange(len(self.pseudo), device=z.device)

@@ -97,7 +97,7 @@ class Refined(nn.Module):
             q, z = Gaussian(loc, logvar), (loc + torch.exp(0.5 * logvar) * noise).unsqueeze(0)  # (1, B, J)
             rate = pairs.rate(q, prior(batch), lambda: z)
             nll: Tensor = -likelihood(z, batch).log_prob(batch.x).squeeze(0)
-            return nll + weight * (rate.flatten(1).sum(1) if rate.dim() > 1 else rate)  # (B,)
+            return nll + weight * pairs.per_example(rate)  # (B,)
 
         return value
 

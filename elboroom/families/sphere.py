@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.pairs import closed_kl
 from elboroom.families import fisher
 from elboroom.families.gaussian import widened
+
+NOTHING = 1e-10  # a length below which there is no direction
 
 
 def log_area(d: int) -> float:
@@ -23,21 +25,19 @@ def log_area(d: int) -> float:
     return math.log(2) + d / 2 * math.log(math.pi) - math.lgamma(d / 2)
 
 
-class Spherical(Distribution, ABC):
+class Spherical(Law, ABC):
     """A law on the sphere that depends on z through the cosine of its angle with the mean direction, and on kappa > 0.
 
     Arithmetic is in float64 whatever the type of the directions: kappa multiplies every rounding.
     """
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = True
-    surface = True
-    is_product = False
+    space = "sphere"
 
     def __init__(self, loc: Tensor, kappa: Tensor) -> None:
         self.loc, self.kappa = loc, kappa.double()  # (B, d) of norm 1; (B,) or ()
         self.d = loc.shape[-1]
-        super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
+        super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
     def mean(self) -> Tensor:
@@ -66,20 +66,23 @@ class Spherical(Distribution, ABC):
 
     def log_prob(self, z: Tensor) -> Tensor:
         loc, z64 = F.normalize(self.loc.double(), dim=-1), F.normalize(z.double(), dim=-1)
-        return self.log_prob_of(1 - (z64 - loc).square().sum(-1) / 2).to(
-            z
-        )  # no rounding of a length, which kappa multiplies
+        cosine = 1 - (z64 - loc).square().sum(-1) / 2  # no rounding of a length, which kappa multiplies
+        return self.log_prob_of(cosine).to(z)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """cos m + sin v, v uniform among the directions at right angles to m, (*sample_shape, B, d)."""
+        """cos m + sin v, v uniform among the directions at right angles to m, (*sample_shape, B, d).
+
+        v is noise without its part along m, of which little is left where the two are nearly parallel: in few dimensions that
+        happens, the slope of z in m is large there, and in three or fewer it has no variance.
+        """
         shape = (*sample_shape, *self.batch_shape)
         rows = len(tuple(sample_shape)) if self.batch_shape else 0
         cosine, sine = self._own_angles(shape, rows)
-        noise = ranks.normal((*shape, self.d), self.loc, rows)
-        along = (noise * self.loc).sum(-1, keepdim=True)  # products by name are in half precision under autocast
-        across = torch.addcmul(noise, along, self.loc, value=-1)
+        noise, loc = ranks.normal((*shape, self.d), self.loc, rows).double(), F.normalize(self.loc.double(), dim=-1)
+        along = (noise * loc).sum(-1, keepdim=True)
+        across = torch.addcmul(noise, along, loc, value=-1)
         length = torch.linalg.vector_norm(across, dim=-1, keepdim=True).clamp_min(1e-12)
-        return torch.addcmul(cosine * self.loc, sine / length, across)
+        return torch.addcmul(cosine * loc, sine / length, across).to(self.loc)
 
     def _own_angles(self, shape: tuple[int, ...], rows: int) -> tuple[Tensor, Tensor]:
         """Angles are drawn for the global batch and sliced, since how much noise a rejection takes is not known before."""
@@ -92,11 +95,7 @@ class Spherical(Distribution, ABC):
                 kappa = torch.cat([*others[: ranks.rank()], kappa, *others[ranks.rank() + 1 :]])
             whole = (*shape[:rows], size * ranks.world(), *shape[rows + 1 :])
             cosine, sine = (t.narrow(rows, ranks.rank() * size, size) for t in self.angles(kappa, whole))
-        return cosine.to(self.loc).unsqueeze(-1), sine.to(self.loc).unsqueeze(-1)
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with torch.no_grad():
-            return self.rsample(sample_shape)
+        return cosine.unsqueeze(-1), sine.unsqueeze(-1)
 
 
 # -- von Mises-Fisher --------------------------------------------------------------------------------------------------
@@ -161,14 +160,14 @@ class PowerSpherical(Spherical):
 # -- uniform -----------------------------------------------------------------------------------------------------------
 
 
-class UniformSphere(Distribution):
+class UniformSphere(Law):
     """1 / |S^(d-1)| everywhere; drawn as a normalised Gaussian."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
+    space = "sphere"
 
     def __init__(self, zero: Tensor) -> None:
         self.zero = zero
-        super().__init__(torch.Size(), zero.shape, validate_args=False)
+        super().__init__(torch.Size(), zero.shape)
 
     @property
     def mean(self) -> Tensor:
@@ -198,6 +197,14 @@ def _kl(q: Spherical, p: UniformSphere) -> Tensor:
 # -- modules -----------------------------------------------------------------------------------------------------------
 
 
+def direction(f: Tensor) -> Tensor:
+    """f / |f|, (B, d); the first axis where f is nothing, as an encoder without biases says of a blank image."""
+    axis = torch.zeros_like(f[:1])
+    axis[:, 0] = 1
+    length = torch.linalg.vector_norm(f, dim=-1, keepdim=True)
+    return torch.where(length > NOTHING, F.normalize(f, dim=-1), axis)
+
+
 class SphericalPosterior(nn.Module):
     """q(z|x) on the sphere around f(x) / |f(x)|, with a kappa that is constant, or read off x as well.
 
@@ -218,10 +225,10 @@ class SphericalPosterior(nn.Module):
         out = widened(out)
         if not self.learned:
             kappa = torch.tensor(self.kappa, dtype=torch.float64, device=out.device)
-            return self.family(F.normalize(out, dim=-1), kappa)
+            return self.family(direction(out), kappa)
         start = math.log(math.e - 1)  # where softplus is one
         kappa = self.kappa * F.softplus(out[:, -1].double() + start).clamp_min(1e-6)
-        return self.family(F.normalize(out[:, :-1], dim=-1), kappa)
+        return self.family(direction(out[:, :-1]), kappa)
 
 
 class SpherePrior(nn.Module):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, StudentT
+from torch.distributions import StudentT
 
 from elboroom.core import ranks
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI, Gaussian
+from elboroom.families.mixture import Mixture
 
 
 class AnisotropicNormal(nn.Module):
@@ -33,15 +35,14 @@ class AnisotropicNormal(nn.Module):
         return Gaussian(self.zero, self.logvar)  # type: ignore[arg-type]
 
 
-class HeavyTailed(Distribution):
+class HeavyTailed(Law):
     """A Student-t with 9 degrees of freedom for each dimension."""
 
     factorises = True
-    arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, scale: Tensor) -> None:
         self.t = StudentT(torch.full_like(scale, 9.0), torch.zeros_like(scale), scale, validate_args=False)
-        super().__init__(torch.Size(), scale.shape, validate_args=False)
+        super().__init__(torch.Size(), scale.shape)
 
     @property
     def mean(self) -> Tensor:
@@ -73,39 +74,10 @@ class StudentPrior(AnisotropicNormal):
         return HeavyTailed(torch.exp(0.5 * self.logvar))
 
 
-class Clusters(Distribution):
-    """An equal mixture of Gaussians with one variance."""
-
-    arg_constraints: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, centres: Tensor, variance: float) -> None:
-        self.centres, self.var = centres, variance  # (K, J)
-        super().__init__(torch.Size(), centres.shape[1:], validate_args=False)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.centres.mean(0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.centres.var(0, correction=0) + self.var
-
-    def log_prob(self, z: Tensor) -> Tensor:
-        squared = (z.unsqueeze(-2) - self.centres).square().sum(-1)  # (..., K)
-        constant = math.log(len(self.centres)) + 0.5 * self.centres.shape[1] * (LOG_2PI + math.log(self.var))
-        return torch.logsumexp(-0.5 * squared / self.var, -1) - constant
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        shape = (*sample_shape, *self.centres.shape[1:])
-        place = ranks.uniform((*sample_shape, 1), self.centres, 0)[..., 0]
-        centre = self.centres[(place * len(self.centres)).long().clamp_max(len(self.centres) - 1)]
-        return centre + math.sqrt(self.var) * ranks.normal(shape, self.centres, 0)
-
-
 class ClusteredPrior(nn.Module):
     """p(z) = 1/K sum_k N(z; c_k, variance I), c_k = +-1 on the first two axes: four clusters."""
 
-    family = Clusters
+    family = Mixture
     centres: Tensor
 
     def __init__(self, latent: int, variance: float = 0.03) -> None:
@@ -116,19 +88,19 @@ class ClusteredPrior(nn.Module):
         self.register_buffer("centres", centres, persistent=False)
         self.variance = variance
 
-    def forward(self, batch: Batch) -> Clusters:
-        return Clusters(self.centres, self.variance)
+    def forward(self, batch: Batch) -> Mixture:
+        even = self.centres.new_full((4,), -math.log(4))
+        return Mixture(even, self.centres, torch.full_like(self.centres, math.log(self.variance)))
 
 
-class Spikes(Distribution):
+class SpikeAndSlab(Law):
     """prod_j (1 - g) N(z_j; 0, 1) + g N(z_j; 0, spike^2)."""
 
     factorises = True
-    arg_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, zero: Tensor, share: float, spike: float) -> None:
         self.zero, self.share, self.spike = zero, share, spike
-        super().__init__(torch.Size(), zero.shape, validate_args=False)
+        super().__init__(torch.Size(), zero.shape)
 
     @property
     def mean(self) -> Tensor:
@@ -158,7 +130,7 @@ class Spikes(Distribution):
 class SparsePrior(nn.Module):
     """p(z) = prod_j (1 - share) N(0, 1) + share N(0, spike^2): most dimensions near zero for any one example."""
 
-    family = Spikes
+    family = SpikeAndSlab
     zero: Tensor
 
     def __init__(self, latent: int, share: float = 0.8, spike: float = 0.05) -> None:
@@ -166,5 +138,5 @@ class SparsePrior(nn.Module):
         self.register_buffer("zero", torch.zeros(latent), persistent=False)
         self.share, self.spike = share, spike
 
-    def forward(self, batch: Batch) -> Spikes:
-        return Spikes(self.zero, self.share, self.spike)
+    def forward(self, batch: Batch) -> SpikeAndSlab:
+        return SpikeAndSlab(self.zero, self.share, self.spike)

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 from torch.nn import functional as F
 
 from elboroom.core.draw import Batch
+from elboroom.core.law import Law
 from elboroom.core.marks import PAD
 from elboroom.core.problem import Problem
 from elboroom.families.decoding import Decoding, Sampling
 
 
-class Tokens(Distribution):
+class Tokens(Law):
     """Sentences given codes z (K, B, d). Lazy: nothing is computed before it is asked for.
 
     A sentence is a row <s> w_1 .. w_T </s> <pad> .. of ids; its T + 1 predicted tokens are the words and </s>.
     """
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
-    levels: int | None = None  # of pixels: there are none
     has_mean = False
 
     def __init__(self, decoder: Any, z: Tensor, u: Tensor | None = None) -> None:
         self.decoder, self.z, self.u = decoder, z, u
-        super().__init__(z.shape[:2], torch.Size(), validate_args=False)
+        super().__init__(z.shape[:2], torch.Size())
 
     def log_prob(self, x: Tensor) -> Tensor:
         """log p(x|z), nats, summed over predicted tokens: (B, L) -> (K, B)."""

@@ -10,15 +10,20 @@ from torch import Tensor
 from elboroom.core.problem import Problem
 
 
-def traversal(z: Tensor, dims: list[int], points: int = 10, reach: float = 3.0) -> Tensor:
-    """From one code (J,): each of `dims` in turn over equally spaced points on [-reach, reach], (len(dims), points, J)."""
+def spread(points: int = 10, reach: float = 3.0) -> Tensor:
+    """Equally spaced points on [-reach, reach], (points,)."""
     if points < 2:
         raise Problem(f"a traversal needs at least 2 points, not {points}")
-    if not math.isfinite(reach):
-        raise Problem(f"the reach of a traversal is a finite number, not {reach}")
-    grid = z.expand(len(dims), points, -1).clone()
+    if not 0 < reach < math.inf:
+        raise Problem(f"the reach of a traversal is a finite number above 0, not {reach:g}")
+    return torch.linspace(-reach, reach, points)
+
+
+def along(z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+    """From one code (J,): each of `dims` in turn at each of the values (P,), all others kept, (len(dims), P, J)."""
+    grid = z.expand(len(dims), len(values), -1).clone()
     for row, dim in enumerate(dims):
-        grid[row, :, dim] = torch.linspace(-reach, reach, points, device=z.device, dtype=z.dtype)
+        grid[row, :, dim] = values.to(z)
     return grid
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.draw import Batch, Draw, LatentModel
-from elboroom.core.pairs import has_density, variances
+from elboroom.core.pairs import has_density, per_example, variances
 from elboroom.core.problem import Problem
 
 FLIPS = (0.001, 0.01, 0.05)
@@ -69,8 +69,7 @@ def respond(
 def elbo_per_example(model: LatentModel, batch: Batch) -> NDArray[np.float64]:
     """-(nll + kl) of one sample for each example."""
     draw = Draw(model, batch)
-    rate = draw.rate.flatten(1).sum(1) if draw.rate.dim() > 1 else draw.rate
-    return -(draw.nll[0] + rate).double().numpy()
+    return -(draw.nll[0] + per_example(draw.rate)).double().numpy()
 
 
 def noise(model: LatentModel, clean: Batch, shares: tuple[float, ...] = FLIPS) -> dict[float, Response]:

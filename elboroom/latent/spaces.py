@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from elboroom.core.ball import Ball
 from elboroom.core.draw import LatentModel
-from elboroom.families.ball import Wrapped
+from elboroom.core.law import law_of
 from elboroom.latent import paths
 
 
@@ -22,8 +22,12 @@ class Space(Protocol):
 
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor: ...  # the shortest way, (points, J)
 
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor: ...  # each set to each, (dims, values, J)
 
-class Plane:
+    def reach(self, asked: float) -> float: ...  # how far a dimension can be moved of what is asked
+
+
+class Euclidean:
     """R^d, with straight lines."""
 
     def flat(self, z: Tensor) -> Tensor:
@@ -35,9 +39,18 @@ class Plane:
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor:
         return paths.line(a, b, points)
 
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+        return paths.along(z, dims, values)
 
-class Sphere(Plane):
+    def reach(self, asked: float) -> float:
+        return asked
+
+
+class Sphere:
     """Codes of norm one, with great circles; what leaves the sphere is brought back to it."""
+
+    def flat(self, z: Tensor) -> Tensor:
+        return z
 
     def back(self, v: Tensor) -> Tensor:
         return torch.nn.functional.normalize(v, dim=-1)
@@ -45,8 +58,18 @@ class Sphere(Plane):
     def way(self, a: Tensor, b: Tensor, points: int) -> Tensor:
         return self.back(paths.arc(a, b, points))
 
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+        """One coordinate is set, and the others make room for it: they keep their direction."""
+        grid, where = paths.along(z, dims, values), torch.eye(len(z), dtype=torch.bool, device=z.device)[dims]
+        others = torch.nn.functional.normalize(grid.masked_fill(where.unsqueeze(1), 0.0), dim=-1)  # (dims, values, J)
+        room = torch.sqrt((1 - values.square()).clamp_min(0)).unsqueeze(-1)
+        return torch.where(where.unsqueeze(1), grid, room * others)
 
-class Globe:
+    def reach(self, asked: float) -> float:
+        return min(asked, 1.0)
+
+
+class Hyperbolic:
     """The Poincare ball, with its geodesics; its chart is log_0."""
 
     def __init__(self, ball: Ball) -> None:
@@ -66,12 +89,16 @@ class Globe:
         t = paths.line(torch.zeros(1), torch.ones(1), points).double()
         return self.ball.wrap(t * self.ball.unwrap(b, a), a.expand(points, -1)).float()
 
+    def along(self, z: Tensor, dims: list[int], values: Tensor) -> Tensor:
+        return self.back(paths.along(self.flat(z), dims, values))
+
+    def reach(self, asked: float) -> float:
+        return asked
+
 
 def space_of(model: LatentModel) -> Space:
     """Where the codes of a model live."""
-    family: Any = model.families[0]
-    if getattr(family, "surface", False):
-        return Sphere()
-    if not issubclass(family, Wrapped):
-        return Plane()
-    return Globe(getattr(model.prior, "ball", None) or model.posterior.ball)  # type: ignore[arg-type]
+    space = law_of(model.families[0]).space
+    if space == "ball":
+        return Hyperbolic(getattr(model.prior, "ball", None) or model.posterior.ball)  # type: ignore[arg-type]
+    return Sphere() if space == "sphere" else Euclidean()

@@ -5,3 +5,5 @@ from pkgutil import iter_modules
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
+
+import_module(f"{__name__}.plugins").announced()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
@@ -13,7 +14,7 @@ from elboroom.families.autoregressive import AutoregressivePrior
 from elboroom.families.ball import ConditionalWrapped, WrappedImplicitPosterior, WrappedPosterior, WrappedPrior
 from elboroom.families.flow import FlowPosterior, SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
-from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, StandardNormal
+from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, NoPrior, StandardNormal
 from elboroom.families.implicit import ImplicitPosterior, LinearImplicitPosterior
 from elboroom.families.mixture import GaussianVampPrior, MixturePrior
 from elboroom.families.point import PointPosterior
@@ -24,9 +25,64 @@ from elboroom.methods.pseudo import pseudo_inputs
 from elboroom.nets.gyroplane import Flat, Gyroplanes
 
 if TYPE_CHECKING:
-    from elboroom.methods.parts import Parts
+    from elboroom.methods.parts import Choices, Parts
 
 FEATURES = 64  # of x, for flows, generators and critics
+
+
+def _as_it_is(parts: Parts, likelihood: nn.Module) -> nn.Module:
+    return likelihood
+
+
+def _no_chart(parts: Parts) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where z lives: the prior that it has by itself there, and how a decoder and a critic read it."""
+
+    prior: str
+    entry: Callable[[Parts, nn.Module], nn.Module] = _as_it_is
+    chart: Callable[[Parts], nn.Module | None] = _no_chart
+
+
+FLAT = Space("normal")
+SPHERE = Space("sphere")
+BALL = Space(
+    "wrapped",
+    entry=lambda parts, likelihood: Gyroplanes(likelihood, parts.latent, parts.ball),
+    chart=lambda parts: Flat(parts.ball),
+)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A family of q(z|x)."""
+
+    make: Callable[[Parts], nn.Module]
+    what: str
+    outputs: str  # of an encoder of one's own
+    space: Space = FLAT
+
+
+def _never(choices: Choices) -> bool:
+    return False
+
+
+def _always(choices: Choices) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A family of p(z)."""
+
+    make: Callable[[Parts, nn.Module], nn.Module]  # beside a posterior
+    what: str
+    space: Space | None = FLAT  # None is that of the posterior, of which it is made
+    learned: Callable[[Choices], bool] = _never  # by a rate, and by nothing else
+    conditional: Callable[[Parts], nn.Module] | None = None  # on labels, where these are given
 
 
 def _flowed(parts: Parts, make: type[FlowPosterior]) -> nn.Module:
@@ -41,8 +97,8 @@ def _spherical(parts: Parts, family: type[Spherical]) -> nn.Module:
     return SphericalPosterior(parts.reader(parts.latent + learned), family, parts.choices.kappa, learned)
 
 
-def _vamp(parts: Parts, posterior: nn.Module | None = None) -> nn.Module:
-    if posterior is None or not hasattr(posterior, "law") or not has_density(cast(Any, posterior.family)):
+def _vamp(parts: Parts, posterior: nn.Module) -> nn.Module:
+    if not hasattr(posterior, "law") or not has_density(cast(Any, posterior.family)):
         raise Problem(
             "--prior vamp is a mixture of what the encoder says of pseudo-inputs, each by itself: "
             "use --posterior gaussian, implicit-linear, vmf, power-spherical, wrapped or wrapped-linear"
@@ -66,49 +122,115 @@ def _wrapped_implicit(parts: Parts, linear: bool) -> nn.Module:
     return WrappedImplicitPosterior(net, parts.ball, FEATURES, 2 * latent, latent, linear)
 
 
-POSTERIORS: dict[str, Callable[[Parts], nn.Module]] = {
-    "gaussian": lambda parts: GaussianPosterior(parts.reader(2 * parts.latent)),
-    "point": lambda parts: PointPosterior(parts.reader(parts.latent)),
-    "iaf": lambda parts: _flowed(parts, FlowPosterior),
-    "nsf": lambda parts: _flowed(parts, SplinePosterior),
-    "vmf": lambda parts: _spherical(parts, VonMisesFisher),
-    "power-spherical": lambda parts: _spherical(parts, PowerSpherical),
-    "implicit": _implicit,
-    "implicit-linear": _implicit_linear,
-    "wrapped": lambda parts: WrappedPosterior(parts.reader(2 * parts.latent), parts.ball),
-    "wrapped-implicit": lambda parts: _wrapped_implicit(parts, linear=False),
-    "wrapped-linear": lambda parts: _wrapped_implicit(parts, linear=True),
+POSTERIORS = {
+    "gaussian": Posterior(
+        lambda parts: GaussianPosterior(parts.reader(2 * parts.latent)),
+        "a Gaussian, independent dimensions",
+        "2 latent",
+    ),
+    "point": Posterior(
+        lambda parts: PointPosterior(parts.reader(parts.latent)),
+        "one code, f(x): for autoencoders such as `ae` and `wae-d`",
+        "latent",
+    ),
+    "iaf": Posterior(
+        lambda parts: _flowed(parts, FlowPosterior),
+        "a Gaussian through affine autoregressive steps (`--flow-steps`)",
+        f"2 latent + {FEATURES}",
+    ),
+    "nsf": Posterior(
+        lambda parts: _flowed(parts, SplinePosterior),
+        "a Gaussian through rational-quadratic spline steps (`--flow-steps`)",
+        f"2 latent + {FEATURES}",
+    ),
+    "vmf": Posterior(
+        lambda parts: _spherical(parts, VonMisesFisher),
+        "von Mises-Fisher on the unit sphere (`--kappa`)",
+        "latent, + 1 with `--kappa-learned`",
+        SPHERE,
+    ),
+    "power-spherical": Posterior(
+        lambda parts: _spherical(parts, PowerSpherical),
+        "the same shape by a law without Bessel functions",
+        "latent, + 1 with `--kappa-learned`",
+        SPHERE,
+    ),
+    "implicit": Posterior(
+        _implicit,
+        "a net of features of x and noise, without a density: of `implicit-vae` and `avb`",
+        f"{FEATURES}",
+    ),
+    "implicit-linear": Posterior(
+        _implicit_linear,
+        "linear in noise: a Gaussian whose covariance all x share",
+        f"{FEATURES}",
+    ),
+    "wrapped": Posterior(
+        lambda parts: WrappedPosterior(parts.reader(2 * parts.latent), parts.ball),
+        "a normal wrapped onto the Poincare ball (`--curvature`)",
+        "2 latent",
+        BALL,
+    ),
+    "wrapped-implicit": Posterior(
+        lambda parts: _wrapped_implicit(parts, linear=False),
+        "a net of noise wrapped onto the ball, without a density: of `apo-vae`",
+        f"latent + {FEATURES}",
+        BALL,
+    ),
+    "wrapped-linear": Posterior(
+        lambda parts: _wrapped_implicit(parts, linear=True),
+        "linear in noise, wrapped onto the ball",
+        f"latent + {FEATURES}",
+        BALL,
+    ),
 }
-PRIORS: dict[str, Callable[[Parts], nn.Module]] = {
-    "normal": lambda parts: StandardNormal(parts.latent),
-    "anisotropic": lambda parts: AnisotropicNormal(parts.spectrum(), parts.choices.variances_learned),
-    "student": lambda parts: StudentPrior(parts.spectrum(), parts.choices.variances_learned),
-    "clustered": lambda parts: ClusteredPrior(parts.latent),
-    "sparse": lambda parts: SparsePrior(parts.latent, parts.choices.sparse_share),
-    "wrapped": lambda parts: WrappedPrior(parts.latent, parts.ball),
-    "sphere": lambda parts: SpherePrior(parts.latent),
-    "ar1": lambda parts: AutoregressivePrior(parts.latent, parts.choices.ar1_channels, parts.choices.ar1_alpha),
-    "mog": lambda parts: MixturePrior(parts.latent, parts.choices.components),
-    "vamp": _vamp,
-    "flow": lambda parts: FlowPrior(parts.latent, parts.choices.flow_layers, 4 * parts.latent),
+PRIORS = {
+    "normal": Prior(
+        lambda parts, q: StandardNormal(parts.latent),
+        "N(0, I); with `--given`, a Gaussian whose mean and variance depend on the labels",
+        conditional=lambda parts: ConditionalNormal(parts.latent, parts.given),
+    ),
+    "anisotropic": Prior(
+        lambda parts, q: AnisotropicNormal(parts.spectrum(), parts.choices.variances_learned),
+        "N(0, diag), its variances those of the data's principal axes (`--variances-learned`); not for text",
+        learned=lambda choices: choices.variances_learned,
+    ),
+    "student": Prior(
+        lambda parts, q: StudentPrior(parts.spectrum(), parts.choices.variances_learned),
+        "the same with Student's t of 9 degrees of freedom (`--variances-learned`); not for text",
+        learned=lambda choices: choices.variances_learned,
+    ),
+    "clustered": Prior(
+        lambda parts, q: ClusteredPrior(parts.latent),
+        "four narrow Gaussians, at +-1 on the first two axes",
+    ),
+    "sparse": Prior(
+        lambda parts, q: SparsePrior(parts.latent, parts.choices.sparse_share),
+        "each dimension N(0, 0.05^2) with probability `--sparse-share`, else N(0, 1)",
+    ),
+    "wrapped": Prior(
+        lambda parts, q: WrappedPrior(parts.latent, parts.ball),
+        "a normal wrapped onto the Poincare ball around its origin",
+        BALL,
+        conditional=lambda parts: ConditionalWrapped(parts.latent, parts.given, parts.ball),
+    ),
+    "sphere": Prior(lambda parts, q: SpherePrior(parts.latent), "uniform on the unit sphere", SPHERE),
+    "ar1": Prior(
+        lambda parts, q: AutoregressivePrior(parts.latent, parts.choices.ar1_channels, parts.choices.ar1_alpha),
+        "autoregressive along the dimensions (`--ar1-alpha`, `--ar1-channels`)",
+    ),
+    "mog": Prior(
+        lambda parts, q: MixturePrior(parts.latent, parts.choices.components),
+        "a mixture of Gaussians (`--components`), learned",
+        learned=_always,
+    ),
+    "vamp": Prior(
+        _vamp, "the mean of q(z|s) over learned pseudo-inputs s (`--pseudo-inputs`)", space=None, learned=_always
+    ),
+    "flow": Prior(
+        lambda parts, q: FlowPrior(parts.latent, parts.choices.flow_layers, 4 * parts.latent),
+        "N(0, I) through affine couplings (`--flow-layers`), learned",
+        learned=_always,
+    ),
 }
-WITH_VARIANCES = ("anisotropic", "student")  # that may be learned
-LEARNED = ("mog", "vamp", "flow")  # which nothing but a rate would teach
-OF_POSTERIOR: dict[str, Callable[[Parts, nn.Module], nn.Module]] = {"vamp": _vamp}  # made of the posterior beside them
-NATURAL: dict[str, str] = {
-    "wrapped": "wrapped",
-    "wrapped-implicit": "wrapped",
-    "wrapped-linear": "wrapped",
-    "vmf": "sphere",
-    "power-spherical": "sphere",
-}  # the prior of a posterior that does not live on R^d
-CONDITIONAL: dict[str, Callable[[Parts], nn.Module]] = {  # the priors that depend on labels where these are given
-    "normal": lambda parts: ConditionalNormal(parts.latent, parts.given),
-    "wrapped": lambda parts: ConditionalWrapped(parts.latent, parts.given, parts.ball),
-}
-_ON_BALL = [name for name, prior in NATURAL.items() if prior == "wrapped"]
-# How decoders and critics read a z that does not live on R^d.
-ENTRIES: dict[str, Callable[[Parts, nn.Module], nn.Module]] = dict.fromkeys(
-    _ON_BALL, lambda parts, likelihood: Gyroplanes(likelihood, parts.latent, parts.ball)
-)
-CHARTS: dict[str, Callable[[Parts], nn.Module]] = dict.fromkeys(_ON_BALL, lambda parts: Flat(parts.ball))
+NONE = Prior(lambda parts, q: NoPrior(parts.latent), "none, of methods that have no use for one")

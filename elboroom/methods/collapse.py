@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
-from elboroom.core.objective import Objective, Term
+from elboroom.core.objective import Objective, Term, logged
 from elboroom.core.problem import Problem
-from elboroom.families.autoregressive import Chain
+from elboroom.families.autoregressive import AR1
 from elboroom.families.floor import Floored, Sign
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.families.normalised import EPS, BatchNormed, BatchNormedBoth
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Positive, Share, Span, by_data, method
+from elboroom.methods.registry import NonNegative, Positive, Share, Warmup, by_data, method
 from elboroom.terms import floors
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.floors import Form, Reduce, Unit
@@ -31,37 +31,36 @@ def _against_normal(parts: Parts, what: str) -> LatentModel:
     return model
 
 
-@method("free-bits", "nll + w(t) max(target, kl)", paper="Kingma et al. 2016; Li et al. 2019")
+@method("free-bits", "nll + w(t) sum_j max(target / J, kl_j)", paper="Kingma et al. 2016; Li et al. 2019")
 def free_bits(
     parts: Parts,
     target: NonNegative = by_data(5.0, tokens=8.0),
     unit: Unit = "per_dim",
     reduce: Reduce = "sample",
     form: Form = "hinge",
-    warmup: Span = by_data(0.0, tokens=0.25),
+    warmup: Warmup = by_data(0.0, tokens=0.25),
 ) -> Method:
-    """A VAE that pays for no more rate than what exceeds a floor.
+    """A VAE whose KL is not penalised below a floor.
 
-    The plain rate is logged beside the floored one, with weight 0. Published: per_dim and batch (Kingma et al.), per_dim
-    and sample (Li et al., Optimus), total and sample (Li et al., there called FBP).
+    The plain rate is logged beside the floored one. Published: per_dim and batch (Kingma et al.), per_dim and sample (Li
+    et al., Optimus), total and sample (Li et al., there called FBP).
 
     target: the floor, in nats, over all dimensions together
     unit: one floor for the whole rate, or one of target / latent for each dimension
     reduce: held against the rate of each example, or against the mean of the batch
     form: max(floor, kl), or kl where it is above the floor and 0 elsewhere, which has the same gradient
-    warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
 
     def floored(form: Form) -> Term:
         return floors.free_bits(kl(), target, unit, reduce, form)
 
-    objective = nll() + Linear(0, 1, parts.span(warmup)) * floored(form) + 0.0 * kl()
-    return descend(parts.vae(), objective if form == "hinge" else objective + 0.0 * floored("hinge"))
+    objective = nll() + Linear(0, 1, parts.span(warmup)) * floored(form) + logged(kl())
+    return descend(parts.vae(), objective if form == "hinge" else objective + logged(floored("hinge")))
 
 
 @method("bn-vae", "nll + w(t) kl, mean = gamma (mu - m) / s + b over the batch", paper="Zhu et al. 2020")
 def bn_vae(
-    parts: Parts, gamma: Positive = 0.6, eps: Positive = EPS, warmup: Span = by_data(0.0, tokens=0.25)
+    parts: Parts, gamma: Positive = 0.6, eps: Positive = EPS, warmup: Warmup = by_data(0.0, tokens=0.25)
 ) -> Method:
     """A VAE whose posterior means are normalised over the batch, so that each has a rate of at least gamma^2 / 2.
 
@@ -71,11 +70,10 @@ def bn_vae(
 
     gamma: standard deviation of the means over the batch, fixed (published: 0.5 to 0.7)
     eps: added to their variance; an encoder that makes it smaller than this is past the bound (published: 1e-5)
-    warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = parts.vae(u="unseen")
-    posterior = BatchNormed(model.posterior, parts.latent, gamma, eps)
-    return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
+    normed = BatchNormed(model.posterior, parts.latent, gamma, eps)
+    return descend(model.with_posterior(normed), _elbo(parts, warmup))
 
 
 @method(
@@ -83,22 +81,21 @@ def bn_vae(
     "nll + w(t) kl, E[mu^2] = tau + (1 - tau) s(theta) and E[sigma^2] = (1 - tau) s(-theta) over the batch",
     paper="after Zhu et al. 2020, with the variances normalised too",
 )
-def bn_vae_tau(parts: Parts, tau: Share = 0.5, warmup: Span = by_data(0.0, tokens=0.25)) -> Method:
+def bn_vae_tau(parts: Parts, tau: Share = 0.5, warmup: Warmup = by_data(0.0, tokens=0.25)) -> Method:
     """A VAE whose means and variances are normalised over the batch to the second moment of the prior, split by theta.
 
     Its mean rate is -1/2 E[log sigma^2], at least -1/2 log(1 - tau) for each dimension.
 
     tau: least share of the second moment that is held by the means
-    warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = _against_normal(parts, "E[mu^2] + E[sigma^2] = 1")
-    posterior = BatchNormedBoth(model.posterior, parts.latent, tau)
-    return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
+    normed = BatchNormedBoth(model.posterior, parts.latent, tau)
+    return descend(model.with_posterior(normed), _elbo(parts, warmup))
 
 
 @method("delta-vae", "nll + w(t) kl, kl = delta + relu(m) / 2 in each dimension", paper="Razavi et al. 2019")
 def delta_vae(
-    parts: Parts, delta: Positive = 0.1, sign: Sign = "positive", warmup: Span = by_data(0.0, tokens=0.25)
+    parts: Parts, delta: Positive = 0.1, sign: Sign = "positive", warmup: Warmup = by_data(0.0, tokens=0.25)
 ) -> Method:
     """A VAE whose posterior cannot come closer to the prior than delta nats in each dimension.
 
@@ -106,11 +103,9 @@ def delta_vae(
 
     delta: minimum rate of a dimension, in nats (published: 0.1 to 0.2)
     sign: of the posterior means: positive as published, or learned
-    warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = _against_normal(parts, "the minimum rate")
-    posterior = Floored(model.posterior, delta, sign)
-    return descend(LatentModel(posterior, model.prior, model.likelihood), _elbo(parts, warmup))
+    return descend(model.with_posterior(Floored(model.posterior, delta, sign)), _elbo(parts, warmup))
 
 
 @method(
@@ -118,15 +113,13 @@ def delta_vae(
     "nll + w(t) kl, p(z_t|z_t-1) = N(alpha z_t-1, 1 - alpha^2), q(z|x) independent",
     paper="Razavi et al. 2019",
 )
-def delta_vae_ar1(parts: Parts, warmup: Span = by_data(0.0, tokens=0.25)) -> Method:
+def delta_vae_ar1(parts: Parts, warmup: Warmup = by_data(0.0, tokens=0.25)) -> Method:
     """A VAE whose prior is a chain (--ar1-alpha), which no posterior with independent dimensions can match.
 
     The dimensions of z are the steps of --ar1-channels chains, the channels of a step side by side. The least rate is
     1/2 [(n - 2) log(1 + alpha^2) - log(1 - alpha^2)] for each channel of n steps: 3.5 nats for 32 steps at alpha 0.5.
-
-    warmup: how long the weight of the rate rises from 0 to 1: up to 1 a fraction of the run, above it steps
     """
     model = parts.vae(prior="ar1")
-    if model.families != (Gaussian, Chain):
+    if model.families != (Gaussian, AR1):
         raise Problem("the least rate is that of a Gaussian against a chain: leave --posterior and --prior out")
     return descend(model, _elbo(parts, warmup))

@@ -35,7 +35,7 @@ def beta_tcvae(
 
 @method("factor-vae", "nll + kl + gamma tc, tc by a critic", paper="Kim & Mnih 2018, Eq. 2 and Alg. 2")
 def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e-4) -> Method:
-    """The ELBO minus gamma TC, the TC read off a critic that tells q(z) from the product of its marginals.
+    """The ELBO minus gamma TC, with TC estimated by a critic that tells q(z) from the product of its marginals.
 
     Both players see a full batch; the permuted codes come from a second one.
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from elboroom.core.method import Method, descend
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
+from elboroom.methods.registry import Count, NonNegative, Positive, Span, Warmup, by_data, method
 from elboroom.terms.evidence import iw_bound, kl, nll
 from elboroom.weights.controllers import PI, Hold, MinimumRate
 from elboroom.weights.schedules import Cyclical, Geometric, Linear, Sigmoid, Staircase
@@ -69,11 +69,10 @@ def beta_vae_decreasing(
 
 @method("vae-annealed", "nll + w(t) kl, w rising from 0 to 1", paper="Bowman et al. 2016")
 def vae_annealed(
-    parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.0, shape: Literal["linear", "sigmoid"] = "linear"
+    parts: Parts, warmup: Warmup = 0.25, start: NonNegative = 0.0, shape: Literal["linear", "sigmoid"] = "linear"
 ) -> Method:
     """A VAE whose rate is cheap at first and costs its full price after a warm-up.
 
-    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
     start: weight at first, if linear
     shape: of the rise; the sigmoid starts at 0.0067
     """

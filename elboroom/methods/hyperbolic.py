@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, adam, descend
 from elboroom.core.problem import Problem
 from elboroom.families.pseudo import VampPrior
-from elboroom.methods.implicit import CriticLoss, Generator, chosen, contest, lesson
+from elboroom.methods.implicit import CriticLoss, CriticTurns, Generator, Nu, against, chosen, sampler, with_critic
 from elboroom.methods.parts import Parts
 from elboroom.methods.pseudo import pseudo_inputs
-from elboroom.methods.registry import Count, NonNegative, Positive, Span, by_data, method
-from elboroom.nets.dual import contested
+from elboroom.methods.registry import NonNegative, Positive, Start, Warmup, by_data, method
 from elboroom.terms.dual import dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import place
@@ -23,14 +21,11 @@ PSEUDO = 500  # pseudo-inputs, unless said; a step reads no more of them than a 
 @method(
     "p-vae", "nll + w(t) kl, q(z|x) and p(z) wrapped normals, kl sampled", paper="Mathieu et al. 2019, Poincare VAEs"
 )
-def p_vae(parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.1) -> Method:
+def p_vae(parts: Parts, warmup: Warmup = 0.25, start: Start = 0.1) -> Method:
     """A VAE on the Poincare ball: wrapped normals for posterior and prior, gyroplanes before the decoder (--curvature).
 
-    Codes, reconstructions and interpolations start at the centre of q(z|x). With many dimensions and a wide q hardly any of
-    its draws are near there, the decoder has not seen the place, and sentences may come out empty: draws do not.
-
-    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
-    start: weight at first
+    Codes, reconstructions and interpolations start at the centre of q(z|x). In high dimension samples of a wide q lie far
+    from its centre, so the decoder is never trained there and may decode the centre, though no draw, to an empty sentence.
     """
     return descend(parts.vae("wrapped"), nll() + Linear(start, 1, parts.span(warmup)) * kl())
 
@@ -39,67 +34,59 @@ def p_vae(parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.1) -> Method
 def apo_vae(
     parts: Parts,
     generator: Generator = by_data("mlp", tokens="linear"),
-    warmup: Span = 0.25,
-    start: NonNegative = 0.1,
+    warmup: Warmup = 0.25,
+    start: Start = 0.1,
     critic_loss: CriticLoss = "auto",
     critic_lr: Positive = 1e-4,
-    critic_turns: Count = 5,
+    critic_turns: CriticTurns = 5,
 ) -> Method:
     """The implicit VAE on the Poincare ball: a generator's draws wrapped around a centre that the encoder names.
 
     z is v = G(x, noise) at the origin, carried along the ball to the centre F(x). nu is a critic, a net that reads log_0(z)
-    beside features of x and has its turns before each step of the model; its dual value is at most the KL.
+    beside features of x and is taught as that of implicit-vae is; its dual value is at most the KL.
 
-    Codes, reconstructions and interpolations start at the centre of q(z|x). With many dimensions and a wide q hardly any of
-    its draws are near there, the decoder has not seen the place, and sentences may come out empty: draws do not.
+    Codes, reconstructions and interpolations start at the centre of q(z|x). In high dimension samples of a wide q lie far
+    from its centre, so the decoder is never trained there and may decode the centre, though no draw, to an empty sentence.
 
     Where the generator is linear q(z|x) is explicit, and its rate and likelihood are measured beside the dual one.
 
     generator: of v: linear, or mlp, which leaves q(z|x) without a density
-    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
-    start: weight at first
-    critic_loss: what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else logistic
     critic_lr: learning rate of nu
-    critic_turns: steps of nu for one of the model
     """
-    own = chosen(parts, POSTERIOR, generator)
-    model = contested(parts.vae(own, u="unseen"), parts.latent, parts.chart(own), joint=True)
+    model = sampler(parts, POSTERIOR, generator)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic)
-    return contest(model, loss, lesson(parts, model, critic_loss), critic_lr, critic_turns)
+    return against(parts, model, loss, Nu(critic_loss, critic_lr, critic_turns))
 
 
 @method(
     "apo-vae-vamp",
-    "nll + w(t) (E_q nu - E_p e^nu + 1) + anchor |log_0(mu)|^2 on the ball, p = 1/K sum_k q(z|s_k)",
+    "nll + w(t) (E_q nu - E_p e^nu + 1) + anchor (|log_0(mu)|^2 + |E v|^2) on the ball, p = 1/K sum_k q(z|s_k)",
     paper="Dai et al. 2021",
 )
 def apo_vae_vamp(
     parts: Parts,
     generator: Generator = "linear",
-    warmup: Span = 0.25,
-    start: NonNegative = 0.1,
+    warmup: Warmup = 0.25,
+    start: Start = 0.1,
     critic_loss: CriticLoss = "auto",
     critic_lr: Positive = 1e-4,
     pseudo_lr: Positive = 1e-5,
-    critic_turns: Count = 5,
+    critic_turns: CriticTurns = 5,
     anchor: NonNegative = 0.01,
 ) -> Method:
-    """APo-VAE whose prior is the posterior of K pseudo-inputs, which move with nu, by its loss: no bound.
+    """APo-VAE whose prior is the posterior of K pseudo-inputs, which are trained together with nu, on its loss; not a bound.
 
     There are 500 of them unless --pseudo-inputs says otherwise, and they start as training examples; a step reads as many of
     them as a batch has rows. Two things are not as published. The encoder learns through the prior too, which is made of it.
     And an anchor holds q(z|x) in place, since q and a prior made of q may move together at no cost: without it both are at
-    the edge of the ball after fifty steps on captions, where what is near and what is far can hardly be told any more.
+    the edge of the ball after fifty steps on captions, where distances lose numerical precision.
 
     A generator that is linear keeps the density of q(z|x), and so that of the prior: with the other one there is no
     likelihood to be measured.
 
     generator: of v: linear, or mlp
-    warmup: how long the weight rises: up to 1 a fraction of the run, above it steps
-    start: weight at first
-    critic_loss: what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else logistic
     critic_lr: learning rate of nu
-    pseudo_lr: learning rate of the pseudo-inputs; they move away from q(z), for which there is no end: not fast
+    pseudo_lr: learning rate of the pseudo-inputs; keep it small: they are pushed away from q(z) without limit
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
     anchor: weight of |log_0(mu)|^2 + |E v|^2, mu the centre of q(z|x) and v the draws around it (published: none)
     """
@@ -108,7 +95,6 @@ def apo_vae_vamp(
         raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {choices.prior} out")
     vae = parts.vae(own, u="unseen")
     pseudo = pseudo_inputs(parts, vae.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
-    vamp = LatentModel(vae.posterior, VampPrior(vae.posterior, pseudo, parts.latent), vae.likelihood)
-    model = contested(vamp, parts.latent, parts.chart(own), joint=True)
+    model = with_critic(parts, vae.with_prior(VampPrior(vae.posterior, pseudo, parts.latent)), own)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic, prior=True) + anchor * place()
-    return contest(model, loss, lesson(parts, model, critic_loss), critic_lr, critic_turns, adam(pseudo_lr))
+    return against(parts, model, loss, Nu(critic_loss, critic_lr, critic_turns), adam(pseudo_lr))

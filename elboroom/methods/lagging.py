@@ -12,7 +12,7 @@ from elboroom.core.method import Group, Method, Player, Turns, Watch, once, unti
 from elboroom.core.objective import Objective
 from elboroom.families.gaussian import require_gaussian
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Span, by_data, method
+from elboroom.methods.registry import Count, Span, Start, Warmup, by_data, method
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.information import information
 from elboroom.weights.schedules import Linear
@@ -73,8 +73,8 @@ def lagging_vae(
     window: Count = 15,
     at_most: Count = 99,
     look: Span = 0.0,
-    warmup: Span = by_data(0.0, tokens=0.25),
-    start: NonNegative = 0.1,
+    warmup: Warmup = by_data(0.0, tokens=0.25),
+    start: Start = 0.1,
 ) -> Method:
     """A VAE whose encoder first catches up with the true posterior, so that the decoder learns to listen to it.
 
@@ -85,8 +85,6 @@ def lagging_vae(
     window: turns of the encoder whose mean loss is compared
     at_most: turns of the encoder in a step
     look: how often I(x; z) is looked at: up to 1 a fraction of the run, above it steps; 0 is every epoch
-    warmup: how long the weight of the rate rises to 1: up to 1 a fraction of the run, above it steps
-    start: weight of the rate at first
     """
     model, stop = parts.vae(), InformationStop(parts.span(look))
     require_gaussian(model.posterior, "the look at I(x; z)")

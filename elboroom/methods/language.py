@@ -7,7 +7,7 @@ from elboroom.core.method import Method, descend
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import NoLatent, StandardNormal
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Places, Share, Span, method
+from elboroom.methods.registry import Places, Share, Start, Warmup, method
 from elboroom.nets.corruption import Corrupted, Corruption
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear
@@ -23,12 +23,8 @@ def lm(parts: Parts) -> Method:
 
 
 @method("skip-vae", "nll + w(t) kl, with z at every layer of the decoder", paper="Dieng et al. 2019", on=("tokens",))
-def skip_vae(parts: Parts, warmup: Span = 0.25, start: NonNegative = 0.0) -> Method:
-    """A VAE whose z enters the decoder at every word, at every layer and before the softmax.
-
-    warmup: how long the weight of the rate rises: up to 1 a fraction of the run, above it steps
-    start: weight at first
-    """
+def skip_vae(parts: Parts, warmup: Warmup = 0.25, start: Start = 0.0) -> Method:
+    """A VAE whose z enters the decoder at every word, at every layer and before the softmax."""
     return descend(parts.vae(skip=True), nll() + Linear(start, 1, parts.span(warmup)) * kl())
 
 
@@ -43,4 +39,4 @@ def dae(parts: Parts, drop: Share = 0.3, blank: Share = 0.0, substitute: Share =
     """
     clean = parts.vae("point", prior="none")
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
-    return descend(LatentModel(noisy, clean.prior, clean.likelihood), nll())
+    return descend(clean.with_posterior(noisy), nll())

@@ -11,7 +11,7 @@ from elboroom.core.method import Group, Method, Player, adam, descend
 from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Positive, by_data, method
+from elboroom.methods.registry import Count, CriticLR, NonNegative, by_data, method
 from elboroom.terms.adversarial import fool, prior_critic
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.transport import Kernel, cost, mmd, own_spread
@@ -48,7 +48,7 @@ def mmd_vae(parts: Parts, lam: NonNegative = 1000.0, kernel: Kernel = "rbf") -> 
 @method("wae-mmd", "c(x, g(z)) + lam mmd", paper="Tolstikhin et al. 2018, Alg. 2")
 def wae_mmd(
     parts: Parts,
-    lam: NonNegative = by_data(10.0, tokens=10.0),
+    lam: NonNegative = 10.0,
     kernel: Kernel = "imq",
     reconstruction: Cost = by_data("squared", tokens="nll"),
     spread: NonNegative = 0.0,
@@ -72,13 +72,12 @@ def wae_gan(
     parts: Parts,
     lam: NonNegative = 10.0,
     reconstruction: Cost = by_data("squared", tokens="nll"),
-    critic_lr: Positive = 5e-4,
+    critic_lr: CriticLR = 5e-4,
 ) -> Method:
     """The Wasserstein autoencoder with a critic that tells q(z) from the prior.
 
     lam: weight of the adversarial term
     reconstruction: squared error summed over pixels, or -log p(x|z)
-    critic_lr: learning rate of the critic
     """
     model, critic = parts.vae("point", u="unseen"), parts.critic(width=512, depth=4)
     return game(model, critic, cost(reconstruction) + lam * fool(critic), critic_lr)
@@ -95,7 +94,7 @@ def aae(
     reconstruction: Cost = "nll",
     joint: bool = by_data(False, tokens=True),
     critic_layers: Count = by_data(4, tokens=1),
-    critic_lr: Positive = by_data(1e-4, tokens=5e-4),
+    critic_lr: CriticLR = by_data(1e-4, tokens=5e-4),
 ) -> Method:
     """The adversarial autoencoder: reconstruct, teach the critic, then let the encoder fool it; no KL anywhere.
 
@@ -103,7 +102,6 @@ def aae(
     reconstruction: -log p(x|z), or squared error summed over pixels
     joint: whether a stochastic encoder fools the critic while it reconstructs (Shen et al.), not a point in a turn of its own
     critic_layers: of 512 units
-    critic_lr: learning rate of the critic
     """
     model = parts.vae("gaussian" if joint else "point", u="unseen")
     critic = parts.critic(width=512, depth=critic_layers)

@@ -16,7 +16,6 @@ from elboroom.core.ball import Ball
 from elboroom.core.draw import LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import About, DataSet, Kind
-from elboroom.families.gaussian import NoPrior
 from elboroom.families.pixels import (
     BernoulliLikelihood,
     GaussianLikelihood,
@@ -25,18 +24,7 @@ from elboroom.families.pixels import (
     PixelLikelihood,
 )
 from elboroom.families.tokens import TokenLikelihood
-from elboroom.methods.axes import (
-    CHARTS,
-    CONDITIONAL,
-    ENTRIES,
-    FEATURES,
-    LEARNED,
-    NATURAL,
-    OF_POSTERIOR,
-    POSTERIORS,
-    PRIORS,
-    WITH_VARIANCES,
-)
+from elboroom.methods.axes import FEATURES, FLAT, NONE, POSTERIORS, PRIORS, Prior
 from elboroom.methods.handed import tried
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
@@ -56,10 +44,7 @@ class Choices(BaseModel):
     latent: int | None = Field(None, ge=1, description="latent dimensions; 10 for images and vectors, 32 for text")
     net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}; for text {', '.join(sentences.NETS)}")
     posterior: str = Field("auto", description=f"q(z|x): auto, the method's own, or {', '.join(POSTERIORS)}")
-    prior: str = Field(
-        "auto",
-        description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}",
-    )
+    prior: str = Field("auto", description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}", examples=["sparse"])
     flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf and nsf")
     flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
     components: int = Field(10, ge=1, description="Gaussians of --prior mog")
@@ -67,10 +52,15 @@ class Choices(BaseModel):
         None,
         ge=1,
         description="components of --prior vamp; 500 for images and vectors, 100 for text, and 500 for apo-vae-vamp",
+        examples=[200],
     )
-    ar1_alpha: float = Field(0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before")
+    ar1_alpha: float = Field(
+        0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before", examples=[0.9]
+    )
     ar1_channels: int = Field(1, ge=1, description="chains of --prior ar1, side by side")
-    kappa: float = Field(35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical")
+    kappa: float = Field(
+        35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical", examples=[13.0]
+    )
     kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
     sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
     variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")
@@ -160,20 +150,43 @@ class Parts:
         The prior depends on labels that are given, unless nothing would teach it to (`unseen`); prior "none" is for
         methods that have none.
         """
-        q = posterior if self.choices.posterior == "auto" else self.choices.posterior
-        natural = NATURAL.get(q)
-        if natural is not None and prior == "none":
+        q = self._chosen("posterior", posterior)
+        family = POSTERIORS[q]
+        space = family.space
+        if prior == "none" and space is not FLAT:
             raise Problem(
                 f"this method has no prior, which --posterior {q} cannot be without: use --posterior gaussian"
             )
-        own = natural or prior if prior == "normal" else prior
-        p = own if self.choices.prior == "auto" else self.choices.prior
-        if p != natural and p not in OF_POSTERIOR and (natural is not None or p in NATURAL.values()):
-            other = natural or "normal"
-            raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {other}")
-        made = POSTERIORS[q](self)
-        beside, px = self.prior(own, u, made), self.likelihood(skip=skip)
-        return LatentModel(made, beside, ENTRIES[q](self, px) if q in ENTRIES else px)
+        p = self._chosen("prior", space.prior if prior == "normal" else prior)
+        law = NONE if p == "none" else PRIORS[p]
+        if law.space not in (None, space):
+            raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {space.prior}")
+        if prior == "none" and law is not NONE:
+            raise Problem(f"this method has no prior, so --prior {p} means nothing here")
+        if u == "unseen" and law.learned(self.choices):
+            raise Problem(
+                f"--prior {p} is learned, for which a loss needs its whole kl: leave it out, or use vae --prior {p}"
+            )
+        made = family.make(self)
+        return LatentModel(made, self._made(law, made, u), space.entry(self, self.likelihood(skip=skip)))
+
+    def prior(self, posterior: nn.Module) -> nn.Module:
+        """p(z|u) beside a posterior on R^d that nobody chose."""
+        name = self._chosen("prior", "normal")
+        if PRIORS[name].space not in (None, FLAT):
+            raise Problem(f"--prior {name} is for a posterior that lives where it does: use --prior normal")
+        return self._made(PRIORS[name], posterior, "seen")
+
+    def _chosen(self, axis: Literal["posterior", "prior"], own: str) -> str:
+        """What the user chose along an axis, or else the method's own."""
+        told: str = getattr(self.choices, axis)
+        return own if told == "auto" else told
+
+    def _made(self, prior: Prior, posterior: nn.Module, u: Given) -> nn.Module:
+        """The prior beside a posterior, conditional on labels that are given and seen."""
+        if self.given and u == "seen" and prior.conditional is not None:
+            return prior.conditional(self)
+        return prior.make(self, posterior)
 
     @cached_property
     def ball(self) -> Ball:
@@ -195,24 +208,6 @@ class Parts:
             return sentences.encoder(self.net, self.about.levels, outputs, self.given, c.embed, c.hidden, c.trunk)
         return nets.encoder(self.net, self.about.shape, outputs, self.given, self.choices.init)
 
-    def prior(self, default: str = "normal", u: Given = "seen", posterior: nn.Module | None = None) -> nn.Module:
-        """p(z|u); the posterior is for priors that are made of it."""
-        kind = default if self.choices.prior == "auto" else self.choices.prior
-        if default == "none":
-            if kind != "none":
-                raise Problem(f"this method has no prior, so --prior {kind} means nothing here")
-            return NoPrior(self.latent)
-        learned = kind in LEARNED or (kind in WITH_VARIANCES and self.choices.variances_learned)
-        if u == "unseen" and learned:
-            raise Problem(f"--prior {kind} is learned, which this method has no use for: leave it out")
-        if posterior is None and kind in NATURAL.values():
-            raise Problem(f"--prior {kind} is for a posterior that lives where it does: use --prior normal")
-        if self.given and u == "seen" and kind in CONDITIONAL:
-            return CONDITIONAL[kind](self)
-        if kind in OF_POSTERIOR and posterior is not None:
-            return OF_POSTERIOR[kind](self, posterior)
-        return PRIORS[kind](self)
-
     def spectrum(self, most: int = 2000) -> Tensor:
         """The leading variances of the data's principal axes; ones where the data is not at hand (a checkpoint has them)."""
         if self.about.kind == "tokens":
@@ -223,8 +218,13 @@ class Parts:
         few = self.data.x(np.sort(np.random.default_rng(0).choice(rows, min(most, len(rows)), replace=False)))
         flat = few.flatten(1).double()
         found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
-        least = 1e-3 * found.max().item() or 1.0
-        return torch.nn.functional.pad(found, (0, self.latent - len(found))).clamp_min(least).float()
+        if len(found) < self.latent:
+            raise Problem(
+                f"--prior {self.choices.prior} has a principal axis of the data for each dimension, and there are "
+                f"{len(found)}: use --latent {len(found)} or fewer"
+            )
+        spectrum: Tensor = found.clamp_min(1e-3 * found.max().item() or 1.0).float()
+        return spectrum
 
     @property
     def net(self) -> str:
@@ -290,8 +290,7 @@ class Parts:
 
     def chart(self, posterior: str = "gaussian") -> nn.Module | None:
         """How a critic reads z, where that does not live on R^d."""
-        q = posterior if self.choices.posterior == "auto" else self.choices.posterior
-        return CHARTS[q](self) if q in CHARTS else None
+        return POSTERIORS[self._chosen("posterior", posterior)].space.chart(self)
 
     def joint_critic(self) -> nn.Module:
         """A critic of pairs (x, z)."""

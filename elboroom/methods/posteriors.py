@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elboroom.core.method import Group, Method, Player, adam, descend, times
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, Positive, method
+from elboroom.methods.registry import Count, CriticLR, method
 from elboroom.terms.adversarial import joint_critic, joint_ratio
 from elboroom.terms.evidence import kl, nll
 
@@ -16,14 +16,13 @@ def vae_iaf(parts: Parts) -> Method:
 
 
 @method("avb", "nll + E_q T(x, z), T by a critic of (x, z)", paper="Mescheder et al. 2017, Alg. 1 and Sec. 3.3")
-def avb(parts: Parts, adaptive: bool = True, critic_lr: Positive = 1e-4, critic_turns: Count = 1) -> Method:
+def avb(parts: Parts, adaptive: bool = True, critic_lr: CriticLR = 1e-4, critic_turns: Count = 1) -> Method:
     """A VAE whose posterior is any sampler z = G(x, noise), its KL read off a critic.
 
     The critic's value is no bound of the KL, so a run has no ELBO. With adaptive contrast the critic tells q(z|x) from the
     Gaussian of its own moments instead of from the prior, and the rest of the KL is added at the same draw.
 
     adaptive: contrast with the moments of q(z|x), not with the prior
-    critic_lr: learning rate of the critic
     critic_turns: steps of the critic for one of the model
     """
     model, critic = parts.vae("implicit", u="seen" if adaptive else "unseen"), parts.joint_critic()

@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from elboroom.core.method import descend
+from elboroom.core.objective import logged
 from elboroom.core.sequel import Sequel
 from elboroom.methods.parts import Parts
 from elboroom.methods.registry import NonNegative, Span, by_data, method
@@ -16,7 +17,7 @@ from elboroom.weights.schedules import After, Linear
 
 @method(
     "ae-pretrained-free-bits",
-    "nll; then, with a new decoder, nll + w(t) max(target, kl)",
+    "nll; then, with a new decoder, nll + w(t) sum_j max(target / J, kl_j)",
     paper="Li et al. 2019, Sec. 3",
 )
 def ae_pretrained_free_bits(
@@ -38,6 +39,6 @@ def ae_pretrained_free_bits(
     weight = After(until, Linear(0, 1, parts.span(warmup)))
     free = own.vae()
     free.prior.requires_grad_(False)  # nothing would teach it
-    first = descend(free, nll() + 0.0 * kl())
-    then = descend(parts.vae(), nll() + weight * free_bits(kl(), target) + 0.0 * kl())
+    first = descend(free, nll() + logged(kl()))
+    then = descend(parts.vae(), nll() + weight * free_bits(kl(), target) + logged(kl()))
     return Sequel(first, then, until, carry=("posterior",))

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from elboroom.core.marks import END, PAD
 from elboroom.core.problem import Problem
-from elboroom.families.mixture import PseudoImages
-from elboroom.families.pseudo import PseudoInputs, PseudoSentences
+from elboroom.families.pseudo import PseudoImages, PseudoInputs, PseudoSentences
 
 if TYPE_CHECKING:
     from elboroom.methods.parts import Parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,24 +11,47 @@ from elboroom.core.draw import LatentModel
 from elboroom.core.method import Group, Method, Player, descend
 from elboroom.core.objective import Objective, Term, Weight
 from elboroom.core.problem import Problem
-from elboroom.families.refined import Origin, Refined
+from elboroom.families.refined import Origin, Refined, Through
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Positive, Share, Span, by_data, method
+from elboroom.methods.registry import Count, Start, Warmup, by_data, method
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.weights.schedules import Linear
+
+InnerLR = Annotated[float, Field(gt=0, description="how far mu and log sigma^2 move for a gradient in nats")]
+InnerMomentum = Annotated[float, Field(ge=0, lt=1, description="share of the last step that is kept")]
+InnerClip = Annotated[
+    float,
+    Field(ge=0, description="largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit"),
+]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The gradient steps of each example on its own (mu, log sigma^2)."""
+
+    steps: int
+    lr: float
+    momentum: float
+    clip: float
+
+
+def _refined(model: LatentModel, weight: Weight, inner: Inner, through: Through = "nothing") -> LatentModel:
+    """The model at q after these steps on nll + w kl."""
+    q = Refined(model.posterior, model.prior, model.likelihood, weight, **asdict(inner), through=through)
+    return model.with_posterior(q)
 
 
 @method("sa-vae", "nll + w(t) kl at q after K gradient steps from the encoder's", paper="Kim et al. 2018, Alg. 1")
 def sa_vae(
     parts: Parts,
     inner_steps: Annotated[int, Field(ge=0)] = 10,
-    inner_lr: Positive = 0.03,
-    inner_momentum: Share = 0.5,
-    inner_clip: NonNegative = 5.0,
+    inner_lr: InnerLR = 0.03,
+    inner_momentum: InnerMomentum = 0.5,
+    inner_clip: InnerClip = 5.0,
     through: Literal["exact", "difference"] = "exact",
-    warmup: Span = by_data(0.0, tokens=0.25),
-    start: NonNegative = 0.1,
+    warmup: Warmup = by_data(0.0, tokens=0.25),
+    start: Start = 0.1,
 ) -> Method:
     """A VAE whose encoder only begins inference: gradient steps on mu and log sigma^2 of each example end it.
 
@@ -36,69 +60,50 @@ def sa_vae(
     example, so that no code depends on its batch; the published ones are of the mean over 32, with a learning rate of 1.
 
     inner_steps: K; 0 is the VAE (published: 20 on long sentences, 10 on short ones)
-    inner_lr: how far mu and log sigma^2 move for a gradient in nats
-    inner_momentum: share of the last step that is kept
-    inner_clip: largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit
     through: the steps are differentiated exactly, or by a central difference, for speed or where a kernel has none
-    warmup: how long the weight of the rate rises to 1: up to 1 a fraction of the run, above it steps
-    start: weight of the rate at first
     """
-    weight, m = Linear(start, 1, parts.span(warmup)), parts.vae()
-    q = Refined(m.posterior, m.prior, m.likelihood, weight, inner_steps, inner_lr, inner_momentum, inner_clip, through)
-    return descend(LatentModel(q, m.prior, m.likelihood), nll() + weight * kl())
+    weight, inner = Linear(start, 1, parts.span(warmup)), Inner(inner_steps, inner_lr, inner_momentum, inner_clip)
+    return descend(_refined(parts.vae(), weight, inner, through), nll() + weight * kl())
 
 
 @method("svi", "nll + w(t) kl at q after K gradient steps from N(0, I)", paper="Hoffman et al. 2013; Kim et al. 2018")
 def svi(
     parts: Parts,
     inner_steps: Count = 20,
-    inner_lr: Positive = 0.03,
-    inner_momentum: Share = 0.5,
-    inner_clip: NonNegative = 5.0,
-    warmup: Span = by_data(0.0, tokens=0.25),
-    start: NonNegative = 0.1,
+    inner_lr: InnerLR = 0.03,
+    inner_momentum: InnerMomentum = 0.5,
+    inner_clip: InnerClip = 5.0,
+    warmup: Warmup = by_data(0.0, tokens=0.25),
+    start: Start = 0.1,
 ) -> Method:
     """Stochastic variational inference: no encoder, every q(z|x) is found by gradient steps from the prior's place.
 
     inner_steps: K
-    inner_lr: how far mu and log sigma^2 move for a gradient in nats
-    inner_momentum: share of the last step that is kept
-    inner_clip: largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit
-    warmup: how long the weight of the rate rises to 1: up to 1 a fraction of the run, above it steps
-    start: weight of the rate at first
     """
     if parts.choices.posterior not in ("auto", "gaussian") or parts.encoder is not None:
         raise Problem("without an encoder there is none to choose: leave --posterior and an encoder of your own out")
-    weight, prior, px = Linear(start, 1, parts.span(warmup)), parts.prior(), parts.likelihood()
-    first = Origin(parts.latent)
-    q = Refined(first, prior, px, weight, inner_steps, inner_lr, inner_momentum, inner_clip, "nothing")
-    return descend(LatentModel(q, prior, px), nll() + weight * kl())
+    weight, inner = Linear(start, 1, parts.span(warmup)), Inner(inner_steps, inner_lr, inner_momentum, inner_clip)
+    origin = Origin(parts.latent)
+    model = LatentModel(origin, parts.prior(origin), parts.likelihood())
+    return descend(_refined(model, weight, inner), nll() + weight * kl())
 
 
 @method("vae-svi", "nll + w(t) kl: the decoder at the refined q, the encoder at its own", paper="Kim et al. 2018")
 def vae_svi(
     parts: Parts,
     inner_steps: Count = 10,
-    inner_lr: Positive = 0.03,
-    inner_momentum: Share = 0.5,
-    inner_clip: NonNegative = 5.0,
-    warmup: Span = by_data(0.0, tokens=0.25),
-    start: NonNegative = 0.1,
+    inner_lr: InnerLR = 0.03,
+    inner_momentum: InnerMomentum = 0.5,
+    inner_clip: InnerClip = 5.0,
+    warmup: Warmup = by_data(0.0, tokens=0.25),
+    start: Start = 0.1,
 ) -> Method:
     """A VAE whose decoder descends the loss at the refined q(z|x), its encoder the loss at its own.
 
     inner_steps: K
-    inner_lr: how far mu and log sigma^2 move for a gradient in nats
-    inner_momentum: share of the last step that is kept
-    inner_clip: largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit
-    warmup: how long the weight of the rate rises to 1: up to 1 a fraction of the run, above it steps
-    start: weight of the rate at first
     """
-    weight, m = Linear(start, 1, parts.span(warmup)), parts.vae()
-    q = Refined(
-        m.posterior, m.prior, m.likelihood, weight, inner_steps, inner_lr, inner_momentum, inner_clip, "nothing"
-    )
-    return _taught(LatentModel(q, m.prior, m.likelihood), weight, unrefined(nll()) + weight * unrefined(kl()))
+    weight, inner = Linear(start, 1, parts.span(warmup)), Inner(inner_steps, inner_lr, inner_momentum, inner_clip)
+    return _taught(_refined(parts.vae(), weight, inner), weight, unrefined(nll()) + weight * unrefined(kl()))
 
 
 @method(
@@ -109,26 +114,18 @@ def vae_svi(
 def vae_svi_kl(
     parts: Parts,
     inner_steps: Count = 10,
-    inner_lr: Positive = 0.03,
-    inner_momentum: Share = 0.5,
-    inner_clip: NonNegative = 5.0,
-    warmup: Span = by_data(0.0, tokens=0.25),
-    start: NonNegative = 0.1,
+    inner_lr: InnerLR = 0.03,
+    inner_momentum: InnerMomentum = 0.5,
+    inner_clip: InnerClip = 5.0,
+    warmup: Warmup = by_data(0.0, tokens=0.25),
+    start: Start = 0.1,
 ) -> Method:
     """A VAE whose decoder descends the loss at the refined q(z|x), its encoder its own KL from that q.
 
     inner_steps: K
-    inner_lr: how far mu and log sigma^2 move for a gradient in nats
-    inner_momentum: share of the last step that is kept
-    inner_clip: largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit
-    warmup: how long the weight of the rate rises to 1: up to 1 a fraction of the run, above it steps
-    start: weight of the rate at first
     """
-    weight, m = Linear(start, 1, parts.span(warmup)), parts.vae()
-    q = Refined(
-        m.posterior, m.prior, m.likelihood, weight, inner_steps, inner_lr, inner_momentum, inner_clip, "nothing"
-    )
-    return _taught(LatentModel(q, m.prior, m.likelihood), weight, amortised())
+    weight, inner = Linear(start, 1, parts.span(warmup)), Inner(inner_steps, inner_lr, inner_momentum, inner_clip)
+    return _taught(_refined(parts.vae(), weight, inner), weight, amortised())
 
 
 def _taught(model: LatentModel, weight: Weight, teaches: Objective | Term) -> Method:

@@ -24,6 +24,22 @@ Count = Annotated[int, Field(ge=1)]
 Places = Annotated[int, Field(ge=0)]
 Span = Annotated[float, Field(ge=0)]  # up to 1 a fraction of the run, above it a number of steps
 
+# Options that several methods have, with what they mean
+Warmup = Annotated[
+    float,
+    Field(
+        ge=0,
+        description="how long the weight of the rate rises to 1, from 0 or --start: up to 1 a fraction of the run, "
+        "above it steps",
+    ),
+]
+Start = Annotated[float, Field(ge=0, description="weight of the rate at first")]
+FreeBits = Annotated[
+    float,
+    Field(ge=0, description="KL floor in nats, applied to the batch mean; below it the prior receives no gradient"),
+]
+CriticLR = Annotated[float, Field(gt=0, description="learning rate of the critic")]
+
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Built = TypeVar("Built", bound=Trainable)
 
@@ -61,6 +77,12 @@ class Option:
         return self.default.of(kind) if isinstance(self.default, ByData) else self.default
 
 
+def _meaning(annotation: Any) -> str:
+    """The description in a type such as Annotated[float, Field(description=...)]."""
+    said = (getattr(item, "description", None) for item in getattr(annotation, "__metadata__", ()))
+    return next(filter(None, said), "")
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_default=True, allow_inf_nan=False)
 
@@ -89,10 +111,16 @@ class Card:
 
     @property
     def options(self) -> list[Option]:
-        """The options of the builder: types and defaults from its signature, their meaning from lines `name: ...`."""
+        """The options of the builder: types and defaults from its signature, their meaning from lines `name: ...`.
+
+        One that has no such line means what its type says.
+        """
         hints = typing.get_type_hints(self.builder, include_extras=True)
         said = dict(filter(None, map(self._on_option, (inspect.getdoc(self.builder) or "").split("\n"))))
-        return [Option(p.name, hints[p.name], p.default, said.get(p.name, "")) for p in self._parameters()]
+        return [
+            Option(p.name, hints[p.name], p.default, said.get(p.name) or _meaning(hints[p.name]))
+            for p in self._parameters()
+        ]
 
     def _parameters(self) -> list[inspect.Parameter]:
         return list(inspect.signature(self.builder).parameters.values())[1:]
@@ -120,6 +148,8 @@ def method(
     """Registers a builder."""
 
     def register(builder: Callable[..., Built]) -> Callable[..., Built]:
+        if name in _CARDS and _CARDS[name].builder.__module__ != builder.__module__:
+            raise Problem(f"there is a method '{name}' already: call yours by another name")
         _CARDS[name] = Card(name, formula, paper, builder, on, looks)
         return builder
 

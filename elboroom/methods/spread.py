@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from elboroom.core.draw import LatentModel
 from elboroom.core.method import Method, descend
 from elboroom.methods.matching import game
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Places, Positive, Share, by_data, method
+from elboroom.methods.registry import Count, CriticLR, NonNegative, Places, Positive, Share, by_data, method
 from elboroom.nets.corruption import Corrupted, Corruption
 from elboroom.terms.adversarial import fool
 from elboroom.terms.evidence import nll
@@ -54,14 +53,13 @@ def laae(
     lam: NonNegative = 10.0,
     penalty: NonNegative = 0.01,
     critic_layers: Count = by_data(4, tokens=1),
-    critic_lr: Positive = by_data(1e-4, tokens=5e-4),
+    critic_lr: CriticLR = by_data(1e-4, tokens=5e-4),
 ) -> Method:
     """The adversarial autoencoder with a stochastic encoder, whose log sigma^2 an L1 penalty keeps from minus infinity.
 
     lam: weight of the adversarial term
     penalty: weight of sum_j |log sigma_j^2|; 0 is `aae --joint`
     critic_layers: of 512 units
-    critic_lr: learning rate of the critic
     """
     model, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=critic_layers)
     return game(model, critic, nll() + lam * fool(critic) + penalty * log_variance(), critic_lr)
@@ -80,7 +78,7 @@ def daae(
     blank: Share = 0.0,
     substitute: Share = 0.0,
     shuffle: Places = 0,
-    critic_lr: Positive = 5e-4,
+    critic_lr: CriticLR = 5e-4,
 ) -> Method:
     """The denoising adversarial autoencoder: it reads sentences with words missing, so that similar ones have near codes.
 
@@ -89,9 +87,7 @@ def daae(
     blank: share of words hidden
     substitute: share of words replaced by any other
     shuffle: the most places that a word moves
-    critic_lr: learning rate of the critic
     """
     clean, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=1)
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
-    model = LatentModel(noisy, clean.prior, clean.likelihood)
-    return game(model, critic, nll() + lam * fool(critic), critic_lr)
+    return game(clean.with_posterior(noisy), critic, nll() + lam * fool(critic), critic_lr)

@@ -8,7 +8,7 @@ from elboroom.core.method import Group, Method, Player, adam, descend
 from elboroom.core.objective import Term
 from elboroom.divergences.variational import divergence as f_divergence
 from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Positive, method
+from elboroom.methods.registry import CriticLR, NonNegative, method
 from elboroom.terms.adversarial import f_critic, f_penalty
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import penalty
@@ -45,14 +45,13 @@ def f_vae(
     f: Literal["kl", "reverse-kl", "jsd", "gan", "total-variation", "pearson", "neyman", "hellinger"] = "jsd",
     lam: NonNegative = 10.0,
     beta: NonNegative = 1.0,
-    critic_lr: Positive = 1e-4,
+    critic_lr: CriticLR = 1e-4,
 ) -> Method:
     """A VAE with any f-divergence of q(z) from the prior as penalty, by its variational bound.
 
     f: kl is KL(q(z), p), reverse-kl is KL(p, q(z))
     lam: weight of the divergence
     beta: weight of the rate
-    critic_lr: learning rate of the critic
     """
     model, critic, row = parts.vae(u="seen" if beta else "unseen"), parts.critic(width=512, depth=4), f_divergence(f)
     return Method(

@@ -30,9 +30,3 @@ class Contested(LatentModel):
     def __init__(self, model: LatentModel, critic: DualCritic) -> None:
         super().__init__(model.posterior, model.prior, model.likelihood)
         self.critic = critic
-
-
-def contested(model: LatentModel, latent: int, chart: nn.Module | None, joint: bool) -> Contested:
-    """The model beside nu(z), or if joint nu(h, z), h all that its posterior makes of x."""
-    features = getattr(model.posterior, "features", 0) if joint else 0
-    return Contested(model, DualCritic(latent, features, chart))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.draw import Batch, Draw
+from elboroom.core.law import law_of
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import NoPrior
 from elboroom.run import Run
@@ -42,7 +43,7 @@ class Codes:
             draw = Draw(split.model, batch)
             mean.append(draw.q.mean)
             z.append(draw.z[0])
-            if hasattr(draw.q, "logvar"):
+            if law_of(type(draw.q)).diagonal:
                 stddev.append(draw.q.stddev)
             if split.has_density:
                 rate += [draw.rate.double()] if draw.rate.dim() == 2 else []
@@ -69,7 +70,7 @@ class Codes:
 
     def label(self, j: int) -> str:
         """What stands beside a dimension: its mean rate, or else the variance of its mean."""
-        return f"var {self.variance[j]:.2f}" if self.rate is None else f"KL {self.rate[j]:.2f}"
+        return f"var {self.variance[j]:.2g}" if self.rate is None else f"KL {self.rate[j]:.2f}"
 
     @torch.inference_mode()
     def prior_draws(self, each: int = 8) -> Floats | None:

@@ -58,7 +58,7 @@ def traversals(run: Run, codes: Codes | None = None, points: int = 10, reach: fl
     start = _images(run, 1, seed)
     codes = codes or Codes.of(run)
     dims = codes.order[:ROWS]
-    grid = run.traverse(start, dims, points, reach)
+    grid, reach = run.traverse(start, dims, points, reach), run.space.reach(reach)
     low, high = extent(run)
     values = [f"{v:.1f}".replace("-", MINUS) for v in np.linspace(-reach, reach, points)]
     return contact_sheet(colour(grid, low, high), [f"z{j}   {codes.label(j)}" for j in dims], values)

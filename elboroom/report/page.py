@@ -45,7 +45,7 @@ def write_report(run: Run, path: str | Path | None = None, n: int = 10_000) -> P
 
 def _page(run: Run, metrics: Mapping[str, Any], figures: str) -> str:
     spec = run.spec
-    name = f"{spec.method} on {Path(spec.about.name).name or spec.about.name}"
+    name = f"{spec.title} on {Path(spec.about.name).name or spec.about.name}"
     style, script = (
         (files("elboroom.report") / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
@@ -61,8 +61,8 @@ def _page(run: Run, metrics: Mapping[str, Any], figures: str) -> str:
 </head>
 <body>
 <header>
-<h1>{escape(spec.method)} <span>on {escape(Path(spec.about.name).name or spec.about.name)}</span></h1>
-<p class="summary">{escape(spec.card.summary)}</p>
+<h1>{escape(spec.title)} <span>on {escape(Path(spec.about.name).name or spec.about.name)}</span></h1>
+<p class="summary">{escape(_summary(spec))}</p>
 <p class="formula"><code>{escape(spec.card.formula)}</code> <cite>{escape(spec.card.paper)}</cite></p>
 <ul class="facts">{_facts(run)}</ul>
 </header>
@@ -82,6 +82,12 @@ def _page(run: Run, metrics: Mapping[str, Any], figures: str) -> str:
 </body>
 </html>
 """
+
+
+def _summary(spec: Spec) -> str:
+    """What the method is, and what this run has in place of its own."""
+    swapped = " and ".join(f"{axis} {name}" for axis, name in spec.axes.items())
+    return spec.card.summary + (f" Here with the {swapped} in place of its own." if swapped else "")
 
 
 def _scores(metrics: Mapping[str, Any]) -> str:
@@ -104,8 +110,6 @@ def _facts(run: Run) -> str:
         f"{about.levels:,} kinds of token" if about.kind == "tokens" else _shape(about),
         f"{about.n:,} training examples",
         *([f"given {', '.join(run.given)}"] if run.given else []),
-        *([f"q(z|x) {spec.model.posterior}"] if spec.model.posterior != "auto" else []),
-        *([f"p(z) {spec.model.prior}"] if spec.model.prior != "auto" else []),
     ]
     return "".join(f"<li>{escape(fact)}</li>" for fact in facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,12 +12,13 @@ from torch import Tensor, nn
 from elboroom.core import ranks
 from elboroom.core.ball import constant
 from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.law import law_of
 from elboroom.core.objective import Term
 from elboroom.core.pairs import require_product
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
-FEW = 1000.0  # T and f*(T) of a critic stay below this in size: still a lower bound, and nothing overflows
+MOST = 1000.0  # T and f*(T) of a critic stay below this in size: still a lower bound, and nothing overflows
 
 
 def permuted(z: Tensor) -> Tensor:
@@ -79,14 +81,10 @@ def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
     return sample
 
 
-def _anything(model: LatentModel) -> None:
-    """No demand."""
-
-
 def _has_moments(model: LatentModel) -> None:
-    if not hasattr(model.families[0], "moments"):
+    if not law_of(model.families[0]).has_moments:
         raise Problem(
-            "adaptive contrast needs a posterior that is sampled: use --posterior implicit, or --adaptive False"
+            "adaptive contrast needs the moments of a sampler on R^d: use --posterior implicit, or --no-adaptive"
         )
 
 
@@ -105,7 +103,8 @@ def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
         ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
         return ratio + r.log_prob(z) - draw.p.log_prob(z)  # type: ignore[no-any-return]
 
-    return Term("kl_critic", value, check=_has_moments if adaptive else _anything, modules=(critic,))
+    term = Term("kl_critic", value, modules=(critic,))
+    return replace(term, check=_has_moments) if adaptive else term
 
 
 def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
@@ -126,8 +125,8 @@ def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
     """E_q(z) T - E_p f*(T), a lower bound of D_f(q(z) || p(z)), T the critic's output mapped into the domain of f*."""
 
     def value(draw: Draw) -> Tensor:
-        mine, other = critic(draw.first), critic(prior_draws(draw, moves=True)).clamp(*f.limits(FEW))
-        held = mine.clamp(*f.limits(FEW))
+        mine, other = critic(draw.first), critic(prior_draws(draw, moves=True)).clamp(*f.limits(MOST))
+        held = mine.clamp(*f.limits(MOST))
         return bound(f, mine + (held - mine).detach(), other)  # held in value, not in the slope the encoder learns from
 
     return Term(f"D_{f.name}", value, modules=(critic,))
@@ -138,6 +137,6 @@ def f_critic(critic: nn.Module, f: FDivergence) -> Term:
 
     def value(draw: Draw) -> Tensor:
         both = (constant(draw.first), prior_draws(draw))
-        return -bound(f, *(critic(codes).clamp(*f.limits(FEW)) for codes in both))
+        return -bound(f, *(critic(codes).clamp(*f.limits(MOST)) for codes in both))
 
     return Term("critic", value, modules=(critic,))

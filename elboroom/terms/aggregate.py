@@ -14,6 +14,7 @@ from torch import Tensor
 
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.law import law_of
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 
@@ -61,7 +62,7 @@ def _log_q(draw: Draw) -> Tensor:
 
 
 def _check(model: LatentModel) -> None:
-    if not hasattr(model.families[0], "log_prob_per_dim"):
+    if not law_of(model.families[0]).diagonal:
         raise Problem(
             "the parts of the aggregate posterior need a posterior that factorises and has a density: use --posterior gaussian"
         )
@@ -97,7 +98,7 @@ def dimwise_kl(n: int, estimator: Estimator = "mss-sym") -> Term:
 
     def check(model: LatentModel) -> None:
         _check(model)
-        if not getattr(model.families[1], "factorises", False):
+        if not law_of(model.families[1]).factorises:
             raise Problem(
                 "the KL of each dimension needs a prior whose dimensions are independent: "
                 "use --prior normal, anisotropic, student or sparse"

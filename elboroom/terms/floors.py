@@ -10,7 +10,7 @@ from torch import Tensor
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import is_per_dim, require_moving
+from elboroom.core.pairs import is_per_dim, per_example, require_moving
 from elboroom.core.problem import Problem
 
 Unit = Literal["total", "per_dim"]
@@ -31,7 +31,7 @@ def free_bits(
     def value(draw: Draw) -> Tensor:
         rate = term(draw)  # (B, J), or (B,) where the pair has no KL per dimension
         if unit == "total":
-            rate = rate.flatten(1).sum(1) if rate.dim() > 1 else rate  # (B,)
+            rate = per_example(rate)  # (B,)
         floor = target if unit == "total" else target / rate.shape[1]
         level = rate if reduce == "sample" else ranks.mean(rate.mean(0))
         return torch.where(level > floor, rate, floor if form == "hinge" else 0.0)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from elboroom.core import ranks
 from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.law import law_of
 from elboroom.core.objective import Term
 from elboroom.core.pairs import require_one_prior, require_variance, variances
 from elboroom.core.problem import Problem
@@ -32,8 +33,8 @@ def total_variance(draw: Draw) -> Tensor:
 
 def _both(draw: Draw) -> tuple[Tensor, Tensor]:
     """Codes, and a draw of the prior for each, over the global batch; points of the ball by log_0, which tells them apart."""
-    flat = getattr(draw.q, "flat", lambda z: z)
-    return ranks.gather(flat(draw.first)), ranks.gather(flat(prior_draws(draw, moves=True)))
+    codes, prior = (law_of(type(draw.q)).flat(draw.q, z) for z in (draw.first, prior_draws(draw, moves=True)))
+    return ranks.gather(codes), ranks.gather(prior)
 
 
 def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
@@ -72,7 +73,7 @@ def inclusive_kl() -> Term:
 
     def check(model: LatentModel) -> None:
         require_one_prior(model, "KL(p || q(z))")
-        if not hasattr(model.families[0], "gathered"):
+        if not law_of(model.families[0]).diagonal:
             raise Problem("KL(p || q(z)) needs a Gaussian posterior: use --posterior gaussian or another divergence")
 
     return Term("kl_inclusive", value, check=check, couples=True)
@@ -88,7 +89,7 @@ def cost(kind: Literal["squared", "nll"]) -> Term:
         return error.flatten(2).sum(-1).mean(0)
 
     def check(model: LatentModel) -> None:
-        if not getattr(model.likelihood.family, "has_mean", True):
+        if not law_of(model.likelihood.family).has_mean:  # type: ignore[arg-type]
             raise Problem("words have no squared error: use --reconstruction nll")
         if getattr(model.likelihood, "learns_sigma", False):
             raise Problem("a squared error teaches no sigma: use --likelihood gaussian, or --reconstruction nll")

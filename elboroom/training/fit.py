@@ -16,7 +16,7 @@ class Fit(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     steps: int = Field(20_000, ge=1, description="optimiser steps")
-    epochs: float = Field(0, ge=0, description="passes over the training data; if given, it sets the steps")
+    epochs: float = Field(0.0, ge=0, description="passes over the training data; if given, it sets the steps")
     batch_size: int = Field(64, ge=1, description="examples in a step, over all devices")
     lr: float | None = Field(
         None, gt=0, description="learning rate of Adam; 5e-4 for images and vectors, 1e-3 for text"
@@ -26,7 +26,7 @@ class Fit(BaseModel):
         description="sentences in a batch: of similar length, of any, or of one; auto is buckets, or mixed where the "
         "loss couples the examples of a batch",
     )
-    clip: float = Field(0, ge=0, description="largest norm of the gradient; 0 is no limit")
+    clip: float = Field(0.0, ge=0, description="largest norm of the gradient; 0 is no limit")
     seed: int = Field(0, ge=0, description="of initial weights, batches and noise")
     log_every: int = Field(50, ge=1, description="steps between two lines of the log")
     checkpoint_every: int = Field(1000, ge=1, description="steps between two checkpoints")

@@ -21,7 +21,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from elboroom.core import ranks
 from elboroom.core.method import Watch, adam
-from elboroom.core.objective import Objective
+from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.core.sequel import Trainable
 from elboroom.data import registry
@@ -65,6 +65,8 @@ Bar = Callable[[Spec], Progress]
 class Stopped(Problem):
     """A run that was interrupted and saved."""
 
+    code = 130
+
 
 @dataclass(frozen=True)
 class Own:
@@ -95,8 +97,7 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
     least = max(getattr(module, "least_batch", 1) for module in method.modules())
     if spec.fit.batch_size < least:
         raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")
-    terms = (term for part in method.modules() if isinstance(part, Objective) for term in part.terms)
-    coupled = next((term.name for term in terms if term.couples), None)
+    coupled = next((part.name for part in method.coupled if isinstance(part, Term)), None)
     if spec.fit.batch_size < 2 and coupled is not None:
         raise Problem(f"--batch-size 1: {coupled} is of the examples of a batch together; use 2 or more")
     return method
@@ -134,11 +135,18 @@ def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
     fabric = Fabric(accelerator=kind, devices=fit.devices, strategy=strategy, precision=fit.precision)
     try:
         fabric.launch(partial(_work, spec=spec, folder=folder, own=own, bar=bar))
-    except ProcessRaisedException as error:  # a process can hand over no more than the text of its error
-        said = re.findall(r"^elboroom\.[\w.]*\.(?:Problem|Diverged|Stopped): (.*)$", str(error), re.MULTILINE)
-        if not said:
+    except ProcessRaisedException as error:
+        problem = _problem_in(str(error))
+        if problem is None:
             raise
-        raise (Stopped if said[-1].startswith("stopped at") else Problem)(said[-1]) from None
+        raise problem from None
+
+
+def _problem_in(text: str) -> Problem | None:
+    """The Problem that ended another process, which can hand over no more than the text of its error."""
+    kinds = {f"{kind.__module__}.{kind.__name__}": kind for kind in (Problem, Diverged, Stopped)}
+    said = [(name, sentence) for name, sentence in re.findall(r"^([\w.]+): (.*)$", text, re.MULTILINE) if name in kinds]
+    return kinds[said[-1][0]](said[-1][1]) if said else None
 
 
 def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:

@@ -17,7 +17,7 @@ from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
-from elboroom.methods.registry import Card, card, checked
+from elboroom.methods.registry import Card, card, cards, checked
 from elboroom.training.batches import steps_of
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
@@ -71,7 +71,22 @@ class Spec(BaseModel):
     @property
     def card(self) -> Card:
         """The registered method."""
+        if self.method not in cards():
+            raise Problem(
+                f"the method of this run, '{self.method}', is not one of elboroom's own: import the file that defines it "
+                "first, at the command line by elbo --with FILE"
+            )
         return card(self.method)
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """The posterior and prior that were chosen in place of the method's own."""
+        return {axis: name for axis in ("posterior", "prior") if (name := getattr(self.model, axis)) != "auto"}
+
+    @property
+    def title(self) -> str:
+        """The method, and what was chosen in place of its own: `vae --posterior nsf`."""
+        return " ".join([self.method, *(f"--{axis} {name}" for axis, name in self.axes.items())])
 
     @property
     def command(self) -> str:
@@ -138,7 +153,10 @@ def specify(
     fit = checked(Fit, {k: v for k, v in given.items() if rooms.get(k) is Fit and k not in own}).for_kind(kind)
     data = split(data, fit, entry.looks)
     if fit.batch_size > data.about.n:
-        raise Problem(f"--batch-size {fit.batch_size} is more than the {data.about.n} training examples")
+        raise Problem(
+            f"a batch of {fit.batch_size} is more than the {data.about.n} training examples: "
+            f"use --batch-size {data.about.n} or less"
+        )
     if fit.look_every and not fit.patience:
         raise Problem("--look-every is how often --patience looks: say --patience too, or leave it out")
     if fit.epochs:

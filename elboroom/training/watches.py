@@ -14,8 +14,7 @@ from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.method import Method, Watch
 from elboroom.core.pairs import has_density
 from elboroom.data.dataset import DataSet
-from elboroom.families.fitted import around, gaussian, proposed
-from elboroom.families.point import Point
+from elboroom.families.fitted import around, gaussian, is_sampled, proposed
 from elboroom.training.batches import batch_of, reseed
 
 FEW = 10  # draws of a proposal, of which one is of the prior
@@ -38,7 +37,7 @@ def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
     """
     reseed(0, 0)
     q, p = model.families
-    dense, sampled = has_density(q) and has_density(p), has_density(p) and not issubclass(q, Point)
+    dense, sampled = has_density(q) and has_density(p), has_density(p) and is_sampled(model)
     total, rows = torch.zeros((), device=next(model.parameters()).device, dtype=torch.float64), 0
     for batch in batches:
         draw = Draw(model, batch)

@@ -125,7 +125,7 @@ def test_a_pair_without_a_formula_is_sampled() -> None:
 
 
 def test_a_pair_that_has_none_is_refused() -> None:
-    with pytest.raises(Problem, match="this pair \\(point, gaussian\\) lacks one"):
+    with pytest.raises(Problem, match=r"q\(z\|x\), which is point, has none"):
         pairs.require_rate(Point, Gaussian)
     with pytest.raises(Problem, match="needs the density"):
         pairs.require_density(Point, "this")

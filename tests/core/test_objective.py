@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core.draw import Batch, Draw, LatentModel
-from elboroom.core.objective import Constant, Objective, Term, Weight
+from elboroom.core.objective import Constant, Objective, Term, Weight, logged
 from elboroom.families.gaussian import StandardNormal
 from elboroom.weights.controllers import PI, Hold
 from elboroom.weights.schedules import Linear
@@ -34,6 +34,9 @@ A, C = term("a", torch.tensor([1.0, 3.0])), term("c", torch.tensor([[1.0, 2.0], 
         (2 * A + 3 * C + A, 4 + 15 + 2, "2 * a + 3 * c + a"),
         (A + (A + C), 2 + 2 + 5, "a + a + c"),
         (A + Linear(0, 10, 100) * C, 2 + 5 * 5, "a + Linear(0 -> 10 in 100 steps) * c"),
+        (A + 0.0 * C, 2, "a + 0 * c"),
+        (A + logged(C), 2, "a + logged(c)"),
+        (logged(C) + A, 2, "logged(c) + a"),
         (A + Hold(3.0, 10.0) * C, 2 + 10 * 2, "a + Hold(10 |. - 3|) * c"),
     ],
 )
@@ -43,6 +46,25 @@ def test_a_sum_reads_and_counts_as_it_is_written(formula: Objective, total: floa
     assert float(loss.logged["loss"]) == pytest.approx(total)
     assert str(formula) == shown
     assert formula.samples == (5 if "c" in shown else 1)
+
+
+def test_what_is_only_logged_has_no_part_in_the_loss_whatever_its_value() -> None:
+    x = torch.tensor([1.0, 3.0], requires_grad=True)
+    formula = term("a", x.square()) + logged(term("kl", x / 0)) + logged(term("other", x * torch.nan))
+    loss = formula(at(0))
+    assert loss.total.item() == 5
+    assert torch.equal(torch.autograd.grad(loss.total, x)[0], x.detach())
+    assert float(loss.logged["kl"]) == torch.inf
+    assert torch.isnan(torch.as_tensor(loss.logged["other"]))
+    assert loss.logged.keys() == {"a", "kl", "other", "loss"}
+    assert not torch.as_tensor(loss.logged["kl"]).requires_grad
+
+
+def test_what_is_only_logged_can_still_be_descended_beside_it() -> None:
+    """A Draw keeps what its terms share, with its gradient, whichever of them asks first."""
+    x = torch.tensor([1.0, 3.0], requires_grad=True)
+    shared = Term("kl", lambda draw: draw.keep("kl", lambda: x.square()))
+    assert torch.equal(torch.autograd.grad((logged(shared) + shared)(at(0)).total, x)[0], x.detach())
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ BAD[4, 1, 1] = np.inf
 @pytest.mark.parametrize(
     ("array", "said"),
     [
-        (BAD, "2 values that are not finite numbers, the first in row 2"),
+        (BAD, "2 values that are not finite, the first in row 2"),
         (BAD.reshape(6, 20), "first in row 2"),
         (GREY[:1], "1 example; at least 2"),
         (GREY[:0], "0 examples; at least 2"),

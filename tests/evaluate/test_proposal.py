@@ -194,6 +194,8 @@ def test_a_flow_is_wrapped_too() -> None:
     assert found.estimator == "iw-5000, fitted wrapped flow + prior"
     assert found.value is not None
     assert abs(found.value - truth) < 4 * found.errors["importance_noise"]
+    assert found.errors["importance_noise"] < 0.01
+    assert found.parts["effective_samples"] > 0.3 * K
 
 
 # -- what is printed ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from elboroom.core import pairs
 from elboroom.core.draw import Batch
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
-from elboroom.families.autoregressive import AutoregressivePrior, Chain
+from elboroom.families.autoregressive import AR1, AutoregressivePrior
 from elboroom.families.gaussian import Gaussian
 from elboroom.training import session
 from elboroom.training.session import Own
@@ -21,7 +21,7 @@ ALPHA = torch.tensor([0.3, 0.9]).double()
 N = 5
 
 
-def covariance(chain: Chain) -> Tensor:
+def covariance(chain: AR1) -> Tensor:
     """Cov(z_s, z_t) = alpha^|s - t| within a channel, channels independent, time first."""
     n, k = chain.length, len(chain.alpha)
     apart = (torch.arange(n)[:, None] - torch.arange(n)).abs().double()
@@ -31,46 +31,47 @@ def covariance(chain: Chain) -> Tensor:
     return found
 
 
-def reference(chain: Chain) -> MultivariateNormal:
+def reference(chain: AR1) -> MultivariateNormal:
     return MultivariateNormal(torch.zeros(chain.event_shape).double(), covariance(chain))
 
 
-def rate(q: Gaussian, p: Chain) -> Tensor:
+def rate(q: Gaussian, p: AR1) -> Tensor:
     return pairs.rate(q, p, lambda: torch.empty(0))
 
 
 @pytest.fixture
-def chain() -> Chain:
-    return Chain(ALPHA, N)
+def chain() -> AR1:
+    return AR1(ALPHA, N)
 
 
-def test_the_density_is_that_of_the_stationary_gaussian(chain: Chain) -> None:
+def test_the_density_is_that_of_the_stationary_gaussian(chain: AR1) -> None:
     z = torch.randn(3, 7, 2 * N).double()
     torch.testing.assert_close(chain.log_prob(z), reference(chain).log_prob(z))
     torch.testing.assert_close(chain.log_prob_per_dim(z).sum(-1), chain.log_prob(z))
 
 
-def test_samples_have_the_covariance(chain: Chain) -> None:
+def test_samples_have_the_covariance(chain: AR1) -> None:
     z = chain.sample((40_000,))
     assert z.shape == (40_000, 2 * N)
     torch.testing.assert_close(torch.cov(z.T), covariance(chain), atol=0.04, rtol=0)
     assert torch.equal(chain.mean, torch.zeros(2 * N).double())
 
 
-def test_the_rate_is_that_of_torch_and_per_dimension(chain: Chain) -> None:
+def test_the_rate_is_that_of_torch_and_per_dimension(chain: AR1) -> None:
     q = Gaussian(torch.randn(6, 2 * N).double(), torch.randn(6, 2 * N).double())
     found = rate(q, chain)
     assert found.shape == (6, 2 * N)
     whole = MultivariateNormal(q.loc, torch.diag_embed(q.variance))
     torch.testing.assert_close(found.sum(1), kl_divergence(whole, reference(chain).expand((6,))))
-    assert pairs.is_per_dim(Gaussian, Chain)
+    assert pairs.is_per_dim(Gaussian, AR1)
+    assert pairs.called(AR1) == "ar1"
 
 
 @pytest.mark.parametrize("length", [2, 3, 8])
 @pytest.mark.parametrize("alpha", [[0.5], [0.3, 0.9]])
 def test_the_least_rate_is_reached_and_never_passed(length: int, alpha: list[float]) -> None:
     """1/2 sum_k [(n - 2) log(1 + a_k^2) - log(1 - a_k^2)], at mean 0 and sigma^2 the inverse of the precision's diagonal."""
-    chain = Chain(torch.tensor(alpha).double(), length)
+    chain = AR1(torch.tensor(alpha).double(), length)
     precision = torch.linalg.inv(covariance(chain)).diagonal()
     best = Gaussian(torch.zeros_like(precision).unsqueeze(0), -precision.log().unsqueeze(0))
     torch.testing.assert_close(rate(best, chain).sum(), chain.least_rate)
@@ -91,7 +92,7 @@ def test_the_least_rate_is_reached_and_never_passed(length: int, alpha: list[flo
 
 
 def test_a_chain_without_memory_is_the_standard_normal() -> None:
-    chain, zero = Chain(torch.zeros(2).double(), N), torch.zeros(2 * N).double()
+    chain, zero = AR1(torch.zeros(2).double(), N), torch.zeros(2 * N).double()
     q = Gaussian(torch.randn(6, 2 * N).double(), torch.randn(6, 2 * N).double())
     torch.testing.assert_close(rate(q, chain), pairs.rate(q, Gaussian(zero, zero), lambda: zero))
     assert chain.least_rate == 0

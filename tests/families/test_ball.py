@@ -9,7 +9,6 @@ from typing import Any
 import mpmath
 import pytest
 import torch
-from quadrature import disc
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal
@@ -18,7 +17,6 @@ from elboroom.core import pairs, ranks
 from elboroom.core.ball import MARGIN, Ball, asinhc, beside_others, log_sinhc, tanhc
 from elboroom.core.draw import Batch, Draw, LatentModel
 from elboroom.core.problem import Problem
-from elboroom.divergences.mmd import Kernel, two_sample
 from elboroom.families import ball as families
 from elboroom.families.ball import (
     ConditionalWrapped,
@@ -34,7 +32,7 @@ from elboroom.methods.parts import Choices, Parts
 from elboroom.nets.gyroplane import Flat, GyroplaneLayer
 from elboroom.terms.evidence import kl
 
-CURVATURES = [0.25, 0.5, 1.0, 2.0]  # what float32 holds
+CURVATURES = [1e-2, 0.25, 1.0, 10.0]
 NOTHING = Batch(torch.empty(0))
 
 
@@ -67,7 +65,9 @@ def test_exp_and_log_are_inverse(c: float) -> None:
 @pytest.mark.parametrize("c", CURVATURES)
 def test_the_formulas_as_they_are_printed(c: float) -> None:
     """Moebius addition, exp, log and the transport word for word, with norms and quotients."""
-    ball, root = Ball(c), math.sqrt(c)
+    ball = Ball(c)
+    c = ball.c.item()  # as the ball keeps it
+    root = math.sqrt(c)
     x, y, u = points(ball), points(ball), torch.randn(40, 3).double()
 
     def add(x: Tensor, y: Tensor) -> Tensor:
@@ -82,9 +82,11 @@ def test_the_formulas_as_they_are_printed(c: float) -> None:
     k = add(-x, y)
     close(ball.add(x, y), add(x, y))
     close(ball.exp(u / lam, x), add(x, torch.tanh(root * size(u) / 2) * u / (root * size(u))))
-    close(ball.log(y, x), 2 / (root * lam) * torch.atanh(root * size(k)) * k / size(k), 1e-7)
+    close(ball.log(y, x), 2 / (root * lam) * torch.atanh(root * size(k)) * k / size(k))
     close(ball.transport(u, x), 2 / lam * u)
     close(ball.wrap(u, x), ball.exp(ball.transport(u, x), x))
+    gaps = (ball.gap(x) * ball.gap(y)).squeeze(-1)
+    close(ball.distance(x, y), torch.acosh(1 + 2 * c * (x - y).square().sum(-1) / gaps) / root)
 
 
 @pytest.mark.parametrize("c", CURVATURES)
@@ -95,10 +97,24 @@ def test_distances(c: float) -> None:
     far = ball.distance(x, y)
     close(far, ball.distance(y, x))
     close(far, 2 / ball.gap(x).squeeze(-1) * ball.log(y, x).norm(dim=-1))
-    close(far, ball.distance(ball.add(a, x), ball.add(a, y)), 1e-8)
+    close(far, ball.distance(ball.add(a, x), ball.add(a, y)))
     close(2 / ball.gap(x).squeeze(-1) * ball.transport(v, x).norm(dim=-1), 2 * v.norm(dim=-1))
     close(ball.distance(x, ball.wrap(v, x)), 2 * v.norm(dim=-1))
     assert not ball.distance(x, x).any()
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_transport_is_along_the_geodesic(c: float) -> None:
+    """An isometry of tangent spaces, and what log finds of a wrapped vector, by its coordinates alone."""
+    ball = Ball(c)
+    x, (u, v) = points(ball), torch.randn(2, 40, 3).double() / max(1.0, math.sqrt(c))
+    scale = 2 / ball.gap(x).squeeze(-1)
+    moved, other = ball.transport(u, x), ball.transport(v, x)
+    close(scale**2 * (moved * other).sum(-1), 4 * (u * v).sum(-1))
+    close(ball.transport(u, torch.zeros_like(x)), u)
+    close(ball.exp(moved, x), ball.add(x, ball.exp0(u)))
+    close(ball.log(ball.wrap(u, x).clone(), x), moved)
+    close(ball.unwrap(ball.exp(moved, x).clone(), x), u)
 
 
 @pytest.mark.parametrize("c", CURVATURES)
@@ -106,16 +122,18 @@ def test_it_agrees_with_geoopt(c: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from geoopt.manifolds.stereographic import math as theirs
-    ball, k = Ball(c), torch.tensor(-c).double()
+    ball = Ball(c)
+    k = -ball.c
     x, y, u = points(ball), points(ball), torch.randn(40, 3).double()
     v = 0.5 * u * ball.gap(x)
     close(ball.add(x, y), theirs.mobius_add(x, y, k=k))
     close(ball.exp(v, x), theirs.expmap(x, v, k=k))
-    close(ball.log(y, x), theirs.logmap(x, y, k=k), 1e-7)
-    close(ball.distance(x, y), theirs.dist(x, y, k=k), 1e-7)
+    close(ball.log(y, x), theirs.logmap(x, y, k=k))
+    close(ball.distance(x, y), theirs.dist(x, y, k=k))
     close(ball.transport(u, x), theirs.parallel_transport0(x, u, k=k))
+    close(ball.transport(u, x), theirs.parallel_transport(torch.zeros_like(x), x, u, k=k))
     close(ball.exp0(u), theirs.expmap0(u, k=k))
-    close(ball.log0(y), theirs.logmap0(y, k=k), 1e-7)
+    close(ball.log0(y), theirs.logmap0(y, k=k))
 
 
 def test_without_curvature_it_is_the_plane() -> None:
@@ -181,14 +199,6 @@ def some(c: float, kind: str = "normal", learned: bool = False) -> Wrapped:
     return Wrapped(ball, loc, tangent)
 
 
-@pytest.mark.parametrize("kind", ["normal", "linear"])
-@pytest.mark.parametrize("c", [0.5, 1.0])
-def test_it_integrates_to_one(c: float, kind: str) -> None:
-    grid, volume = disc(c)
-    mass = (some(c, kind).log_prob(grid.unsqueeze(1)).squeeze(-1).exp() * volume).sum().item()
-    assert mass == pytest.approx(1.0, abs=1e-7)
-
-
 @pytest.mark.parametrize("d", [1, 3])
 def test_it_integrates_to_one_in_other_dimensions(d: int) -> None:
     """By the radial integral of the centred law: S_d int q(r) (sinh(sqrt(c) r) / sqrt(c))^(d-1) dr."""
@@ -202,26 +212,6 @@ def test_it_integrates_to_one_in_other_dimensions(d: int) -> None:
     assert (sphere * density.sum() * 40 / 20_000).item() == pytest.approx(1.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["normal", "linear"])
-@pytest.mark.parametrize("c", [0.5, 1.0])
-def test_its_samples_follow_its_density(c: float, kind: str) -> None:
-    """Moments against quadrature, and an MMD two-sample test against cells drawn from the density itself."""
-    q, (grid, volume) = some(c, kind), disc(c)
-    log_q = q.log_prob(grid.unsqueeze(1)).squeeze(-1)
-    mass = log_q.exp() * volume
-    z = q.sample((20_000,))[:, 0]
-    for found, at in ((z, grid), (z.square(), grid.square()), (z.prod(-1, keepdim=True), grid.prod(-1, keepdim=True))):
-        truth = (at * mass.unsqueeze(-1)).sum(0)
-        assert ((found.mean(0) - truth).abs() < 4 * found.std(0) / math.sqrt(len(z))).all()
-    entropy = q.log_prob(z.unsqueeze(1).clone()).squeeze(-1)
-    assert abs(entropy.mean() - (mass * log_q).sum()) < 4 * entropy.std() / math.sqrt(len(z))
-    cells = grid[torch.multinomial(mass, 300, replacement=True)]
-    test, _ = two_sample(z[:300], cells, Kernel.of("rbf", z[:300], cells), 200)
-    assert test.p > 0.01
-    wide, _ = two_sample(1.25 * z[:300], cells, Kernel.of("rbf", z[:300], cells), 200)
-    assert wide.p < 0.05, "the test has teeth"
-
-
 def test_a_sample_carries_the_density_that_a_foreign_point_is_given() -> None:
     ball = Ball(0.5)
     q = families.normal(ball, points(ball, 6, 4), torch.randn(6, 4).double())
@@ -233,20 +223,6 @@ def test_a_sample_carries_the_density_that_a_foreign_point_is_given() -> None:
     q.rsample()
     close(q.log_prob(old), truth, 1e-6)
     assert not q.sample().requires_grad
-
-
-@pytest.mark.parametrize("c", [0.5, 1.0])
-def test_the_sampled_kl_is_that_of_quadrature(c: float) -> None:
-    q, (grid, volume) = some(c), disc(c)
-    prior = WrappedPrior(2, q.ball)
-    log_q, log_p = q.log_prob(grid.unsqueeze(1)).squeeze(-1), prior(NOTHING).log_prob(grid)
-    truth = (log_q.exp() * (log_q - log_p) * volume).sum()
-    z = q.rsample((20_000,))
-    each = (q.log_prob(z) - prior(NOTHING).log_prob(z)).squeeze(-1)
-    found = pairs.rate(q, prior(NOTHING), lambda: z)
-    assert found.item() == pytest.approx(each.mean().item())
-    assert abs(found.item() - truth.item()) < 4 * each.std().item() / math.sqrt(len(z))
-    pairs.require_rate(Wrapped, Wrapped)
 
 
 def test_without_curvature_it_is_a_gaussian() -> None:
@@ -452,7 +428,7 @@ def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> N
         found = q.log_prob(z) + posterior.ball.log_volume(v)
         torch.testing.assert_close(found.detach(), law.log_prob(v.detach().double()), rtol=1e-5, atol=1e-5)
     else:
-        with pytest.raises(Problem, match="wrapped implicit, wrapped"):
+        with pytest.raises(Problem, match="which is wrapped implicit, has none"):
             pairs.require_rate(WrappedImplicit, Wrapped)
 
 

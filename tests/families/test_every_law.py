@@ -1,4 +1,6 @@
-"""Every law on the plane: its density integrates to one, its sampler follows it; and every KL that has a formula."""
+"""Every law that can be chosen: its density integrates to one, its sampler follows it, its gradients are those of finite
+differences; and every KL, by quadrature or by a formula, is the mean over a million draws.
+"""
 
 from __future__ import annotations
 
@@ -8,114 +10,112 @@ from typing import Any
 
 import pytest
 import torch
+from laws import ALL, LAWS, PAIRS, Pair, law, points
 from torch import Tensor, nn
 
 from elboroom.core import pairs
-from elboroom.core.draw import Batch
+from elboroom.core.draw import LatentModel
 from elboroom.divergences.mmd import Kernel, two_sample
-from elboroom.families.autoregressive import Chain
-from elboroom.families.flow import FlowPosterior, SplinePosterior
-from elboroom.families.flow_prior import FlowPrior
+from elboroom.families.autoregressive import AR1
 from elboroom.families.gaussian import Gaussian
-from elboroom.families.implicit import LinearImplicitPosterior, SharedGaussian
-from elboroom.families.mixture import Mixture
-from elboroom.families.pseudo import PseudoInputs, VampPrior
+from elboroom.families.implicit import SharedGaussian
 from elboroom.families.sphere import PowerSpherical, UniformSphere, VonMisesFisher
-from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
+from elboroom.methods.axes import POSTERIORS, PRIORS
 
 ROOT = torch.tensor([[0.8, 0.3, 0.0], [-0.2, 0.5, 0.6]]).double()
-NOTHING = Batch(torch.empty(0))
 
 
-class Constant(nn.Module):
-    """A net that says the same of every x."""
-
-    def __init__(self, outputs: int) -> None:
-        super().__init__()
-        self.out = nn.Parameter(torch.randn(outputs, generator=torch.Generator().manual_seed(1)) * 0.5)
-
-    def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
-        return self.out.expand(len(x), -1)
-
-
-def bent(net: nn.Module, by: float = 0.25) -> Any:
-    """The same with weights far from those of an identity, in double precision."""
-    noise = torch.Generator().manual_seed(4)
-    for parameter in net.parameters():
-        parameter.data += by * torch.randn(parameter.shape, generator=noise)
-    return net.double()
-
-
-def flowed(make: type[FlowPosterior], by: float = 0.25) -> Any:
-    return bent(make(Constant(2 + 2 + 3), 2, 3, 2, 16), by)(Batch(torch.zeros(1, 1).double()))
-
-
-def vamp() -> Any:
-    torch.manual_seed(6)
-    posterior = LinearImplicitPosterior(nn.Linear(2, 3), 3, 3, 2).double()
-
-    class Net(nn.Module):
-        def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
-            return 2 * x @ torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]).double()
-
-    posterior.net = Net()
-    return VampPrior(posterior, PseudoInputs(torch.randn(3, 2).double()), 2)(NOTHING)
-
-
-LAWS: dict[str, Callable[[], Any]] = {
-    "gaussian": lambda: Gaussian(torch.tensor([0.4, -1.0]).double(), torch.tensor([0.3, -0.8]).double()),
-    "implicit-linear": lambda: SharedGaussian(torch.tensor([0.5, -0.3]).double(), ROOT),
-    "iaf": lambda: flowed(FlowPosterior),
-    "nsf": lambda: flowed(SplinePosterior, 0.1),
-    "ar1": lambda: Chain(torch.tensor([0.7]).double(), 2),
-    "anisotropic": lambda: AnisotropicNormal(torch.tensor([2.0, 0.5])).double()(NOTHING),
-    "student": lambda: StudentPrior(torch.tensor([2.0, 0.5])).double()(NOTHING),
-    "clustered": lambda: ClusteredPrior(2).double()(NOTHING),
-    "sparse": lambda: SparsePrior(2, 0.5, 0.2).double()(NOTHING),
-    "mog": lambda: Mixture(
-        torch.tensor([0.2, 0.8]).double().log(), torch.tensor([[2.0, 0], [-1, 1]]).double(), torch.zeros(2, 2).double()
-    ),
-    "vamp": vamp,
-    "flow": lambda: bent(FlowPrior(2, 4, 8))(NOTHING),
-}
-REACH, POINTS = 10.0, 601
-
-
-@torch.no_grad()
-def on_grid(law: Any) -> tuple[Tensor, Tensor]:
-    """Points of the plane and how much of the law lies around each, (n, 2) and (n,)."""
-    axis = torch.linspace(-REACH, REACH, POINTS).double()
-    grid = torch.cartesian_prod(axis, axis)
-    lead = (1,) * len(law.batch_shape)
-    density = torch.cat([law.log_prob(part.view(-1, *lead, 2)).flatten().exp() for part in torch.split(grid, 200_000)])
-    return grid, density * (axis[1] - axis[0]) ** 2
-
-
-@torch.no_grad()
-def draws(law: Any, n: int) -> Tensor:
-    torch.manual_seed(8)
-    drawn: Tensor = law.sample((n,)).reshape(n, 2)
-    return drawn
+def test_the_table_has_every_law_that_can_be_chosen() -> None:
+    """Whatever posterior is not in it has no density, and --prior vamp is there over all but those of flows."""
+    known = {pair.posterior for pair in ALL}
+    for name in set(POSTERIORS) - known:
+        assert not pairs.has_density(Pair(name, "auto").model().families[0]), name
+    assert {pair.prior for pair in ALL} == set(PRIORS)
+    assert {pair.posterior for pair in ALL if pair.prior == "vamp"} == known - {"iaf", "nsf"}
+    named = {name.split(" at ")[0] for name in LAWS}
+    vamps = {f"p vamp of {name}" for name in known - {"iaf", "nsf"}}
+    assert named == {f"q {name}" for name in known} | {f"p {name}" for name in PRIORS if name != "vamp"} | vamps
 
 
 @pytest.mark.parametrize("name", LAWS)
+@torch.no_grad()
 def test_its_density_integrates_to_one_and_its_sampler_follows_it(name: str) -> None:
-    law = LAWS[name]()
-    grid, mass = on_grid(law)
-    assert mass.sum().item() == pytest.approx(1.0, abs=1e-3)
-    mean = mass @ grid
-    left = grid - mean
-    covariance = (mass[:, None] * left).T @ left
-    z = draws(law, 200_000)
-    error = z.std(0) / len(z) ** 0.5
-    assert ((z.mean(0) - mean).abs() < 4.5 * error + 2e-3).all()
-    torch.testing.assert_close(torch.cov(z.T), covariance, rtol=0.03, atol=0.02)
-    cells = torch.multinomial(mass, 600, replacement=True, generator=torch.Generator().manual_seed(9))
-    jitter = (torch.rand(600, 2, generator=torch.Generator().manual_seed(10)) - 0.5).double() * 2 * REACH / (POINTS - 1)
-    other, some = grid[cells] + jitter, z[:600]
+    """By its mass, by the moments of its draws, and by an MMD two-sample test against points that the density chose."""
+    pair, part = LAWS[name]
+    it = law(pair.model(), part)
+    at, volume = points(pair, it)
+    mass = it.log_prob(at).exp().flatten() * volume
+    assert mass.sum().item() == pytest.approx(1.0, abs=2e-4)
+    torch.manual_seed(9)
+    z = it.sample((200_000,)).reshape(-1, pair.latent)
+    for moment in (lambda t: t, torch.square, lambda t: t.prod(-1, keepdim=True), lambda t: (t - z.mean(0)) ** 3):
+        found, truth = moment(z), mass @ moment(at)
+        assert ((found.mean(0) - truth).abs() < 4.5 * found.std(0) / math.sqrt(len(z)) + 2e-4).all()
+    some, other = z[:500], at[torch.multinomial(mass, 500, replacement=True)]
     kernel = Kernel.of("rbf", some, other)
-    assert two_sample(some, other, kernel, 400)[0].p > 0.005
-    assert two_sample(some + 0.35 * z.std(0), other, kernel, 400)[0].p < 0.01
+    assert two_sample(some, other, kernel, 250)[0].p > 0.005
+    assert two_sample(some + 0.35 * z.std(0), other, kernel, 250)[0].p < 0.01, "the test has teeth"
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@torch.no_grad()
+def test_every_rate_is_that_of_quadrature(pair: Pair) -> None:
+    """KL(q || p) as it is asked for: over a million draws to four standard errors, or by its formula."""
+    model = pair.model()
+    q, p = law(model, "posterior"), law(model, "prior")
+    at, volume = points(pair, q)
+    log_q, log_p = q.log_prob(at).flatten(), p.log_prob(at).flatten()
+    truth = (log_q.exp() * volume * (log_q - log_p)).sum().item()
+    torch.manual_seed(12)
+    found = torch.stack([pairs.rate(q, p, lambda: q.rsample((10_000,))).sum() for _ in range(100)])
+    error = found.std().item() / 10
+    assert error < 0.01 * max(1.0, truth)
+    assert abs(found.mean().item() - truth) < 4 * error + 1e-6
+    assert truth > 0.02
+
+
+class Said(nn.Module):
+    """All that is asked of a pair, at fixed noise: densities of a z and of samples, the samples themselves, the rate."""
+
+    def __init__(self, model: LatentModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, z: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        q, p = law(self.model, "posterior"), law(self.model, "prior")
+        own = q.rsample((2,))
+        said = [own, q.log_prob(own), p.log_prob(own), q.log_prob(z), p.log_prob(z), pairs.rate(q, p, lambda: own)]
+        if p.has_rsample:
+            said.append(p.rsample((5,)))
+        return torch.cat([part.flatten() for part in said])
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_gradients_are_those_of_finite_differences(pair: Pair) -> None:
+    """In z, in every parameter of the two, and in what they keep as constants: alpha, variances, the curvature.
+
+    Along one direction of each tensor, as a sum of all that is said with weights of both signs.
+    """
+    said, step = Said(pair.model()), 1e-6
+    held = {name: t.detach() for name, t in [*said.named_parameters(), *said.named_buffers()] if t.is_floating_point()}
+    at = {name: t.clone().requires_grad_() for name, t in held.items() if not name.startswith("model.likelihood.")}
+    at["z"] = 0.3 * torch.randn(3, pair.latent).double() / math.sqrt(max(pair.c or 1.0, 1.0))
+    at["z"].requires_grad_()
+    weights = torch.randn(len(said(at["z"]))).double()
+
+    def value(tensors: dict[str, Tensor]) -> Tensor:
+        inside = {name: tensor for name, tensor in tensors.items() if name != "z"}
+        out: Tensor = torch.func.functional_call(said, inside, (tensors["z"],))
+        return weights @ out
+
+    slopes = torch.autograd.grad(value(at), list(at.values()), allow_unused=True)
+    for (name, tensor), slope in zip(at.items(), slopes, strict=True):
+        way = nn.functional.normalize(torch.randn(tensor.numel()).double(), dim=0).view_as(tensor)
+        with torch.no_grad():
+            high, low = (value({**at, name: tensor + side * step * way}).item() for side in (1, -1))
+        found = 0.0 if slope is None else (slope * way).sum().item()
+        assert found == pytest.approx((high - low) / (2 * step), rel=1e-5, abs=1e-6), name
 
 
 FORMULAS: dict[tuple[type, type], Callable[[], tuple[Any, Any]]] = {
@@ -123,9 +123,9 @@ FORMULAS: dict[tuple[type, type], Callable[[], tuple[Any, Any]]] = {
         Gaussian(torch.tensor([[0.4, -1.0, 2.0]]), torch.tensor([[0.3, -0.8, -2.0]])),
         Gaussian(torch.tensor([0.1, 0.2, 0.0]), torch.tensor([0.0, 0.5, -0.4])),
     ),
-    (Gaussian, Chain): lambda: (
+    (Gaussian, AR1): lambda: (
         Gaussian(torch.tensor([[0.4, -1.0, 2.0, 0.3]]), torch.tensor([[0.3, -0.8, -2.0, 0.1]])),
-        Chain(torch.tensor([0.7]), 4),
+        AR1(torch.tensor([0.7]), 4),
     ),
     (SharedGaussian, Gaussian): lambda: (
         SharedGaussian(torch.tensor([[0.5, -0.3]]), ROOT.float()),

@@ -14,7 +14,7 @@ from elboroom.core.ball import Ball
 from elboroom.core.draw import LatentModel
 from elboroom.data.dataset import DataSet
 from elboroom.families.ball import Wrapped, WrappedPrior
-from elboroom.latent.spaces import Globe, Plane, Sphere, space_of
+from elboroom.latent.spaces import Euclidean, Hyperbolic, Sphere, space_of
 from elboroom.runs import train
 
 TINY: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-300", "threads": 1}
@@ -23,7 +23,7 @@ TINY: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-30
 @pytest.mark.parametrize("c", [0.5, 2.0])
 def test_a_geodesic_of_the_ball_is_walked_at_one_speed(c: float) -> None:
     ball = Ball(c, learned=True)
-    space, a, b = Globe(ball), torch.tensor([0.3, -0.2, 0.1]), torch.tensor([-0.4, 0.3, 0.2])
+    space, a, b = Hyperbolic(ball), torch.tensor([0.3, -0.2, 0.1]), torch.tensor([-0.4, 0.3, 0.2])
     way = space.way(a, b, 5).double()
     torch.testing.assert_close(way[0], a.double(), atol=1e-6, rtol=0)
     torch.testing.assert_close(way[-1], b.double(), atol=1e-6, rtol=0)
@@ -40,20 +40,31 @@ def test_a_great_circle_keeps_the_norm_and_its_speed() -> None:
     torch.testing.assert_close((way[:-1] * way[1:]).sum(-1), torch.full((3,), np.cos(np.pi / 6), dtype=torch.float32))
 
 
+def test_a_coordinate_of_the_sphere_is_what_it_is_set_to_and_the_others_make_room() -> None:
+    z, values = torch.tensor([0.6, 0.0, 0.8]), torch.linspace(-1, 1, 5)
+    grid = Sphere().along(z, [1, 2], values)
+    torch.testing.assert_close(grid.norm(dim=-1), torch.ones(2, 5))
+    torch.testing.assert_close(grid[0, :, 1], values)
+    torch.testing.assert_close(grid[1, :, 2], values)
+    torch.testing.assert_close(grid[0, 1:4, 0] / grid[0, 1:4, 2], torch.full((3,), 0.75))  # as in z
+    assert Sphere().reach(3.0) == 1.0
+    assert Euclidean().reach(3.0) == 3.0
+
+
 def test_the_plane_has_straight_lines() -> None:
     a, b = torch.zeros(2), torch.tensor([3.0, 6.0])
-    torch.testing.assert_close(Plane().way(a, b, 4), torch.tensor([[0.0, 0], [1, 2], [2, 4], [3, 6]]))
+    torch.testing.assert_close(Euclidean().way(a, b, 4), torch.tensor([[0.0, 0], [1, 2], [2, 4], [3, 6]]))
 
 
 def test_a_posterior_that_wraps_another_has_the_ball_of_its_prior() -> None:
     posterior, prior = nn.Identity(), WrappedPrior(2, Ball(0.5))
     posterior.family = Wrapped  # type: ignore[assignment]
     space = space_of(LatentModel(posterior, prior, nn.Identity()))
-    assert isinstance(space, Globe)
+    assert isinstance(space, Hyperbolic)
     assert space.ball is prior.ball
 
 
-@pytest.mark.parametrize(("method", "kind"), [("vmf-vae", Sphere), ("p-vae", Globe), ("vae", Plane)])
+@pytest.mark.parametrize(("method", "kind"), [("vmf-vae", Sphere), ("p-vae", Hyperbolic), ("vae", Euclidean)])
 def test_verbs_decode_codes_of_the_space(method: str, kind: type, pixels: DataSet, tmp_path: Path) -> None:
     run = train(method, pixels, tmp_path / "run", **TINY)
     assert type(run.space) is kind
@@ -68,7 +79,7 @@ def test_verbs_decode_codes_of_the_space(method: str, kind: type, pixels: DataSe
         size = np.linalg.norm(codes, axis=-1)
         if kind is Sphere:
             np.testing.assert_allclose(size, 1.0, rtol=1e-5)
-        elif kind is Globe:
+        elif kind is Hyperbolic:
             assert (size < 1).all()
     ends = asked[1].reshape(2, 5, -1)
     np.testing.assert_allclose(ends[:, 0], run.encode(x), atol=1e-5)

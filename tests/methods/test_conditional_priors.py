@@ -14,7 +14,7 @@ from elboroom.core.method import adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import ConditionalNormal
-from elboroom.families.structured import Spikes
+from elboroom.families.structured import SpikeAndSlab
 from elboroom.methods.parts import Choices, Parts
 from elboroom.methods.registry import card
 from elboroom.training.loop import move
@@ -109,5 +109,7 @@ def test_combinations_that_mean_nothing_are_refused(sentences: DataSet, pixels: 
 
 def test_spikes_have_second_derivatives_everywhere() -> None:
     z = torch.tensor([0.0, 0.1, 1.0, 5.0], dtype=torch.float32, requires_grad=True)
-    slope = torch.autograd.grad(Spikes(torch.zeros(4), 0.8, 0.05).log_prob_per_dim(z).sum(), z, create_graph=True)[0]
+    slope = torch.autograd.grad(
+        SpikeAndSlab(torch.zeros(4), 0.8, 0.05).log_prob_per_dim(z).sum(), z, create_graph=True
+    )[0]
     assert torch.isfinite(torch.autograd.grad(slope.sum(), z)[0]).all()

@@ -9,7 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from elboroom.data.dataset import DataSet
 from elboroom.methods.registry import cards
+from elboroom.training import session
+from elboroom.training.session import Own
+from elboroom.training.spec import specify
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +53,18 @@ def test_every_method_is_in_the_table_and_has_its_options(pages: ModuleType) -> 
         assert card.formula in page
         assert card.paper in page
         assert all(f"`--{option.name.replace('_', '-')}`" in page for option in card.options)
+
+
+@pytest.mark.parametrize("name", list(cards()))
+def test_an_example_is_legal_and_does_something(
+    pages: ModuleType, name: str, pixels: DataSet, sentences: DataSet
+) -> None:
+    data, options = (pixels if "pixels" in cards()[name].on else sentences), pages.example(cards()[name])
+    spec = specify(name, data, "array", None, {**options, "batch_size": 8})
+    session.build(spec, Own(data), new=True)  # which refuses what has no use
+    usual = specify(name, data, "array", None, {"batch_size": 8})
+    assert (spec.options, spec.model) != (usual.options, usual.model) or not options
+    assert bool(options) == (name not in ("ae", "vae", "lm"))
 
 
 @pytest.mark.parametrize("name", list(cards()))
