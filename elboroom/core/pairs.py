@@ -52,7 +52,7 @@ def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
         lacking = f"q(z|x), which is {called(q)}," if not has_density(q) else f"p(z), which is {called(p)},"
         raise Problem(
             f"KL(q || p) needs the density of both, and {lacking} has none: use --posterior gaussian, on the ball wrapped, or "
-            "a method that reads it off a critic (implicit-vae, avb; on the ball apo-vae) or has no kl"
+            "a method that has no kl or reads it off a critic"
         )
 
 
@@ -65,7 +65,7 @@ def require_moving(model: Any, what: str) -> None:
     """Refuses, in a sentence, what acts on a rate that is one number whatever is learned."""
     if is_fixed(model):
         raise Problem(
-            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or vmf-vae"
+            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or a method without it"
         )
 
 
