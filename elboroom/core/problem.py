@@ -14,7 +14,7 @@ class Problem(Exception):
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest of `names`, or nothing."""
-    close = get_close_matches(name, list(names), n=1, cutoff=0.5)
+    close = get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
