@@ -60,7 +60,7 @@ def test_what_was_chosen_is_in_the_title_and_the_folder(
     assert elbo("report", run)[0] == 0
     page = (run / "report.html").read_text()
     assert "<h1>vae --posterior vmf " in page
-    assert "Here with the posterior vmf in place of its own." in page
+    assert "Here with posterior vmf." in page
     code, _, err = elbo("interpolate", run, "--spherical")
     assert (code, "shortest ways of their own" in err) == (2, True)
     code, _, err = elbo("encode", run, "--out", tmp_path / "codes.txt")

@@ -26,7 +26,10 @@ def announced() -> None:
 def named(name: str) -> None:
     """Imports a file, or a module by its name, for the methods and penalties that it registers."""
     try:
-        _file(Path(name)) if name.endswith(".py") else import_module(name)
+        if name.endswith(".py"):
+            _file(Path(name))
+        else:
+            import_module(name)
     except Problem:
         raise
     except Exception as error:

@@ -164,7 +164,7 @@ def cards() -> dict[str, Card]:
 def card(name: str) -> Card:
     """One registered method."""
     if name not in _CARDS:
-        raise unknown("method", name, _CARDS)
+        raise Problem(f"{unknown('method', name, _CARDS)} (one of your own: elbo --with FILE, or import it first)")
     return _CARDS[name]
 
 

@@ -85,9 +85,9 @@ def _page(run: Run, metrics: Mapping[str, Any], figures: str) -> str:
 
 
 def _summary(spec: Spec) -> str:
-    """What the method is, and what this run has in place of its own."""
-    swapped = " and ".join(f"{axis} {name}" for axis, name in spec.axes.items())
-    return spec.card.summary + (f" Here with the {swapped} in place of its own." if swapped else "")
+    """What the method is, and what was chosen for this run."""
+    chosen = " and ".join(f"{axis} {name}" for axis, name in spec.axes.items())
+    return spec.card.summary + (f" Here with {chosen}." if chosen else "")
 
 
 def _scores(metrics: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.text import Reading
 from elboroom.methods.parts import Choices
-from elboroom.methods.registry import Card, card, cards, checked
+from elboroom.methods.registry import Card, card, checked
 from elboroom.training.batches import steps_of
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
@@ -71,21 +71,16 @@ class Spec(BaseModel):
     @property
     def card(self) -> Card:
         """The registered method."""
-        if self.method not in cards():
-            raise Problem(
-                f"the method of this run, '{self.method}', is not one of elboroom's own: import the file that defines it "
-                "first, at the command line by elbo --with FILE"
-            )
         return card(self.method)
 
     @property
     def axes(self) -> dict[str, str]:
-        """The posterior and prior that were chosen in place of the method's own."""
+        """The posterior and prior that the user chose, by axis."""
         return {axis: name for axis in ("posterior", "prior") if (name := getattr(self.model, axis)) != "auto"}
 
     @property
     def title(self) -> str:
-        """The method, and what was chosen in place of its own: `vae --posterior nsf`."""
+        """The method, and what was chosen beside it: `vae --posterior nsf`."""
         return " ".join([self.method, *(f"--{axis} {name}" for axis, name in self.axes.items())])
 
     @property
