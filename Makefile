@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
 
-.PHONY: setup demo test check bench docs clean
+.PHONY: setup demo test check bench docs same clean
 
 setup: $(VENV)/.ready
 
@@ -33,6 +33,10 @@ bench: setup  ## ratios against a named reference, on a machine that does nothin
 
 docs: setup  ## the page of every method, from the registry
 	$(BIN)/python docs/pages.py
+
+same: setup  ## does the work tree train, measure and draw what BASE does, bit for bit? make same BASE=commit
+	$(BIN)/python tools/same.py $(BASE) --words
+	$(BIN)/python tools/same.py $(BASE) --runs
 
 clean:
 	rm -rf $(VENV) .bench-venv build *.egg-info

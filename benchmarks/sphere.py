@@ -10,7 +10,7 @@ from torch import Tensor
 
 from benchmarks.measure import Result, in_turns, measurement, timed
 from elboroom.families.sphere import VonMisesFisher
-from elboroom.nets.memory import keep_memory
+from elboroom.nets.fast.memory import keep_memory
 
 N, D, KAPPA = 100_000, 32, 13.0
 FEW = 5_000  # examples that the loop is timed on

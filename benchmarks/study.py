@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks import work
 from benchmarks.measure import Result, in_turns, measurement, timed
 from elboroom.studies import Study, run_study
-from elboroom.studies.pool import Pool
+from elboroom.studies.engines.pool import Pool
 
 SEEDS, STEPS = 3, 20
 

@@ -13,16 +13,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from elboroom.core.draw import Batch, LatentModel
-from elboroom.core.marks import PAD
+from elboroom.core.batch import Batch
 from elboroom.core.method import adam, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import PAD
 from elboroom.data import registry
 from elboroom.data.dataset import About, DataSet, Ragged
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.tokens import TokenLikelihood
 from elboroom.nets import sentences
-from elboroom.nets.memory import flush_denormals
+from elboroom.nets.fast.memory import flush_denormals
 from elboroom.terms.evidence import kl, nll
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop

@@ -20,8 +20,8 @@ from elboroom import nets
 from elboroom.core.method import adam
 from elboroom.data import dsprites
 from elboroom.data.dataset import About, Bits, DataSet
-from elboroom.run import Run
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
+from elboroom.runs.run import Run
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop
 from elboroom.training.recorder import Recorder

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from elboroom.build.axes import POSTERIORS, PRIORS
+from elboroom.build.parts import Choices, Parts
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About
-from elboroom.methods.axes import POSTERIORS, PRIORS
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.methods import card
 
 HEAD = """`--posterior` and `--prior` may be chosen with any method that can use them; what cannot be is refused with a reason
 when the run begins. `auto` is the method's own; where that is the normal prior and another posterior was chosen, the prior of

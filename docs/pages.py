@@ -27,15 +27,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 import axes
 
 import elboroom.methods  # noqa: F401 registers every method
+from elboroom.build.parts import Choices
+from elboroom.build.registry import ByData, Card, Option, checked
 from elboroom.core.problem import Problem
 from elboroom.data import registry as data
 from elboroom.data.text import Reading
 from elboroom.evaluate.disentanglement import metrics
-from elboroom.methods.parts import Choices
-from elboroom.methods.registry import ByData, Card, Option, cards, checked
+from elboroom.methods import cards
 from elboroom.plots.curves import series
 from elboroom.report.chart import drawing
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
 from elboroom.training.fit import Fit
 
 FOLDER = Path(__file__).parent / "methods"

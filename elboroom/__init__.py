@@ -6,23 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from elboroom.build.registry import method as method
     from elboroom.core.problem import Problem as Problem
-    from elboroom.estimator import VAE as VAE
-    from elboroom.methods.registry import method as method
-    from elboroom.run import Run as Run
-    from elboroom.runs import load as load
-    from elboroom.runs import resume as resume
-    from elboroom.runs import train as train
+    from elboroom.runs.estimator import VAE as VAE
+    from elboroom.runs.lifecycle import load as load
+    from elboroom.runs.lifecycle import resume as resume
+    from elboroom.runs.lifecycle import train as train
+    from elboroom.runs.run import Run as Run
     from elboroom.terms.penalties import register as penalty
 
 _ROOMS = {
-    "train": ("elboroom.runs", "train"),
-    "resume": ("elboroom.runs", "resume"),
-    "load": ("elboroom.runs", "load"),
-    "Run": ("elboroom.run", "Run"),
-    "VAE": ("elboroom.estimator", "VAE"),
+    "train": ("elboroom.runs.lifecycle", "train"),
+    "resume": ("elboroom.runs.lifecycle", "resume"),
+    "load": ("elboroom.runs.lifecycle", "load"),
+    "Run": ("elboroom.runs.run", "Run"),
+    "VAE": ("elboroom.runs.estimator", "VAE"),
     "Problem": ("elboroom.core.problem", "Problem"),
-    "method": ("elboroom.methods.registry", "method"),
+    "method": ("elboroom.build.registry", "method"),
     "penalty": ("elboroom.terms.penalties", "register"),
 }
 __all__ = ["VAE", "Problem", "Run", "load", "method", "penalty", "resume", "train"]

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from elboroom.commands import measures, pictures, training
+from elboroom.commands import evaluate, latent, train
 from elboroom.commands.data import data_app
-from elboroom.commands.shown import say
+from elboroom.commands.output import say
 from elboroom.commands.study import study_app
 from elboroom.core.problem import Problem, nearest
 
@@ -43,29 +43,29 @@ def _elbo(
 ) -> None:
     """One workbench for latent-variable models: train, measure, look into the latent space."""
     if beside:
-        from elboroom.methods import plugins
+        from elboroom.build import plugins
 
         for name in beside:
             plugins.named(name)
         plugins.inherited(beside)
 
 
-app.add_typer(training.train_app, name="train")
+app.add_typer(train.train_app, name="train")
 app.add_typer(data_app, name="data")
 app.add_typer(study_app, name="study")
 _COMMANDS: dict[str, Callable[..., None]] = {
-    "resume": training.resume,
-    "eval": measures.evaluate,
-    "encode": pictures.encode,
-    "sample": pictures.sample,
-    "reconstruct": pictures.reconstruct,
-    "traverse": pictures.traverse,
-    "interpolate": pictures.interpolate,
-    "analogy": pictures.analogy,
-    "report": pictures.report,
-    "plot": measures.plot,
-    "compare": measures.compare,
-    "methods": measures.methods,
+    "resume": train.resume,
+    "eval": evaluate.evaluate,
+    "encode": latent.encode,
+    "sample": latent.sample,
+    "reconstruct": latent.reconstruct,
+    "traverse": latent.traverse,
+    "interpolate": latent.interpolate,
+    "analogy": latent.analogy,
+    "report": latent.report,
+    "plot": evaluate.plot,
+    "compare": evaluate.compare,
+    "methods": evaluate.methods,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_command)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from elboroom.core.method import Method, adam
-from elboroom.core.sequel import Sequel
+from elboroom.core.stages import Stages
 from elboroom.data.dataset import DataSet
-from elboroom.methods.registry import cards
-from elboroom.run import Run
-from elboroom.runs import train
+from elboroom.methods import cards
+from elboroom.runs.lifecycle import train
+from elboroom.runs.run import Run
 from elboroom.training import session
 from elboroom.training.batches import Batches
 from elboroom.training.checkpoint import Checkpoint, Checkpoints
@@ -100,9 +100,9 @@ def updates(state: dict[str, Tensor]) -> dict[str, set[float]]:
     return counts
 
 
-def turns(method: Method | Sequel, steps: int) -> dict[str, set[float]]:
+def turns(method: Method | Stages, steps: int) -> dict[str, set[float]]:
     """How many updates each group should have made: one for every turn of every player that moves it."""
-    if isinstance(method, Sequel):
+    if isinstance(method, Stages):
         parts = (("first.", turns(method.first, method.until)), ("then.", turns(method.then, steps - method.until)))
         return {name + group: count for name, found in parts for group, count in found.items()}
     counted = dict.fromkeys(method.groups, 0)

@@ -12,12 +12,13 @@ import torch
 from quadrature import around, plane, sphere
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch, LatentModel
-from elboroom.core.pairs import has_density
+from elboroom.build.axes import POSTERIORS, PRIORS
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.kl import has_density
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data import arrays
-from elboroom.methods.axes import POSTERIORS, PRIORS
-from elboroom.methods.parts import Choices, Parts
 
 WIDTH = 4
 CURVATURES = (1e-2, 1.0, 10.0)

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.pixels import GaussianLikelihood
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elboroom.core.ball import Ball
+from elboroom.geometry.ball import Ball
 
 
 def disc(c: float, far: float = 16.0, n: int = 250) -> tuple[Tensor, Tensor]:

@@ -12,16 +12,17 @@ import pytest
 import torch
 from contract import FIT, newest
 
-from elboroom.core.draw import Batch, Draw
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.flow import SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
 from elboroom.families.mixture import GaussianVampPrior, MixturePrior
 from elboroom.families.sphere import PowerSpherical, SpherePrior, SphericalPosterior, VonMisesFisher
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
-from elboroom.runs import load, train
+from elboroom.methods import card
+from elboroom.runs.lifecycle import load, train
 from elboroom.terms.evidence import log_weights
 
 SMALL: dict[str, Any] = {**FIT, "net": "mlp-300", "pseudo_inputs": 20}

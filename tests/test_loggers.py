@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.loggers import logged, names_in
 from elboroom.training.fit import Fit
+from elboroom.training.loggers import logged, names_in
 from elboroom.training.recorder import read_log
 
 is_hooked = pytest.mark.skipif("logger" not in Fit.model_fields, reason="runs have no option --logger yet")
@@ -88,7 +88,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
 def test_any_run_has_it_as_an_option(name: str, pixels: Any, tmp_path: Path) -> None:
     pytest.importorskip(name, reason=f"not installed: pip install 'elboroom[{name}]'")
-    from elboroom.runs import train
+    from elboroom.runs.lifecycle import train
 
     run = train("vae", pixels, tmp_path / "run", steps=6, log_every=2, batch_size=8, net="mlp-300", logger=name)
     lines = {int(line["step"]): line["nll"] for line in read_log(run.folder / "log.jsonl")}

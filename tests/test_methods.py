@@ -36,12 +36,13 @@ from contract import (
 from torch import Tensor
 
 from elboroom import resume
+from elboroom.build.registry import ByData, Card
 from elboroom.core.method import adam
 from elboroom.core.objective import Constant, Weight
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
-from elboroom.methods.registry import ByData, Card, card
-from elboroom.runs import train
+from elboroom.methods import card
+from elboroom.runs.lifecycle import train
 from elboroom.training import session
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints

@@ -14,7 +14,7 @@ from contract import (
     same,
 )
 
-from elboroom.runs import load
+from elboroom.runs.lifecycle import load
 
 
 def test_an_autoencoder_is_sampled_from_the_gaussian_of_its_codes(bench: Bench) -> None:

@@ -23,7 +23,7 @@ import elboroom
 from elboroom import resume
 from elboroom.core.draw import Draw
 from elboroom.core.problem import Problem
-from elboroom.runs import load
+from elboroom.runs.lifecycle import load
 from elboroom.terms import penalties
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import Tensor, nn
 
 import elboroom
-from elboroom.methods.handed import tried
+from elboroom.build.supplied import tried
 
 SMALL: dict[str, Any] = {"steps": 6, "batch_size": 16, "latent": 3, "threads": 1}
 

@@ -21,14 +21,14 @@ from contract import (
     updates,
 )
 
-from elboroom.core.draw import Batch
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
 from elboroom.core.method import Method, adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, DataSet
 from elboroom.divergences.variational import DIVERGENCES
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
-from elboroom.runs import load, train
+from elboroom.methods import card
+from elboroom.runs.lifecycle import load, train
 from elboroom.training import session
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop, move

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import elboroom
-from elboroom import measures
 from elboroom.cli import app
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
-from elboroom.run import Run
+from elboroom.runs import measure
+from elboroom.runs.run import Run
 
 SMALL: dict[str, Any] = {"steps": 6, "batch_size": 16, "latent": 3, "embed": 4, "hidden": 4, "threads": 1}
 A, B, C = ["w1 w2 w3"], ["w4 w5"], ["w6 w7 w8 w9"]
@@ -153,7 +153,7 @@ def test_a_run_on_a_file_is_used_from_anywhere(folder: Path, tmp_path: Path, mon
 
 
 def test_measures_of_text_say_what_they_were_made_of(run: Run) -> None:
-    found = measures.text(run, samples=40, most=10)
+    found = measure.text(run, samples=40, most=10)
     wanted = {"data", "split", "n", "seed", "rows", "hash", "tokeniser", "tokens", "decoding", "protocol"}
     for name in ("bleu", "dis_1", "self_bleu_2", "unigram_kl", "forward_ppl"):
         assert wanted <= set(found[name]["settings"]), name

@@ -38,10 +38,10 @@ MODES = {"beta-vae": "paper-dip", "sap": "paper"}  # in which others published, 
 
 def measure(run: Any) -> None:
     """Likelihood, all disentanglement metrics in their dlib modes, DCI included, and two in those of another paper."""
-    from elboroom import measures
+    from elboroom.runs import measure
 
     run.evaluate(samples=100)
-    measures.disentanglement(run, "all")
+    measure.disentanglement(run, "all")
     modes(run)
     if run.folder.name in PREDICTED:
         downstream(run)
@@ -60,9 +60,9 @@ def modes(run: Any) -> None:
 
 def downstream(run: Any) -> None:
     """Factors predicted from 10 to 10,000 labels."""
-    from elboroom import measures
+    from elboroom.runs import measure
 
-    measures.downstream(run)
+    measure.downstream(run)
 
 
 def pictures() -> None:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from elboroom import measures
-from elboroom.run import Run
+from elboroom.runs import measure as measures
+from elboroom.runs.run import Run
 
 SHOWN = "sentences.json"
 

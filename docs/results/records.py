@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import elboroom
-from elboroom.progress import Bar
-from elboroom.run import Run
+from elboroom.commands.progress import Bar
+from elboroom.runs.run import Run
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).parent / "runs"

@@ -42,10 +42,10 @@ LIKELIHOOD = {
 
 def measure(run: Any) -> None:
     """The likelihood and all metrics of disentanglement, as for images, and some sentences."""
-    from elboroom import measures
+    from elboroom.runs import measure
 
     run.evaluate(samples=100)
-    measures.disentanglement(run, "all")
+    measure.disentanglement(run, "all")
     write(run)
 
 

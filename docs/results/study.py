@@ -21,7 +21,7 @@ CHARTS = ("violins", "strengths", "trade-off", "plane", "correlations", "varianc
 def train(workers: int) -> None:
     """Trains, measures, reports and keeps."""
     from elboroom.studies import Study, run_study, write_report
-    from elboroom.studies.pool import Pool
+    from elboroom.studies.engines.pool import Pool
 
     counts = run_study(Study.read(HERE / "study.toml"), FOLDER, Pool(workers))
     print(f"{counts['done']} done, {counts['failed']} failed")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from elboroom.commands.shown import Json, print_json, print_table, say
+from elboroom.commands.output import Json, print_json, print_table, say
 
 data_app = typer.Typer(help="Data sets: list, get, check.", no_args_is_help=True, rich_markup_mode=None)
 

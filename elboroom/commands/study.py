@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from elboroom.commands.shown import Json, print_json, print_table, say
+from elboroom.commands.output import Json, print_json, print_table, say
 from elboroom.core.problem import Problem, unknown
 
 study_app = typer.Typer(
@@ -36,12 +36,12 @@ def presets(json: Json = False) -> None:
 def plan(what: What, out: Out = None, steps: Steps = None, seeds: Seeds = None, workers: Workers = None, yes: Yes = False,
          json: Json = False) -> None:  # fmt: skip
     """Say how many runs a study has, what they will cost, measured on three short ones, and what disk they take."""
-    from elboroom.studies.conduct import place, threads_of
-    from elboroom.studies.disk import bytes_shown
+    from elboroom.studies.engines.pool import Pool
     from elboroom.studies.plan import estimate, validate
-    from elboroom.studies.pool import Pool
+    from elboroom.studies.progress import duration
+    from elboroom.studies.run import place, threads_of
+    from elboroom.studies.store.disk import bytes_shown
     from elboroom.studies.study import Study
-    from elboroom.studies.watching import duration
 
     study = Study.read(what).scaled(steps, seeds)
     _ask(study, yes)
@@ -91,7 +91,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Do all runs of a study that are not done; again after any interruption, it goes on where it was."""
-    from elboroom.studies.conduct import place, run_study
+    from elboroom.studies.run import place, run_study
     from elboroom.studies.study import Study
 
     study = Study.read(what).scaled(steps, seeds)
@@ -124,7 +124,7 @@ def run(
 def status(folder: Where, json: Json = False) -> None:
     """Say what is done, running, failed and left, and why what failed did."""
     from elboroom.studies.driver import whole
-    from elboroom.studies.index import Index, driven
+    from elboroom.studies.store.index import Index, driven
     from elboroom.studies.study import Study
 
     study, entries, at_work = Study.read(folder), Index(folder).read(), driven(folder)
@@ -150,8 +150,8 @@ def table(
     json: Json = False,
 ) -> None:  # fmt: skip
     """Print median, quartiles, best and n of every metric in every setting."""
-    from elboroom.studies import summary
-    from elboroom.studies.table import as_csv, results
+    from elboroom.studies.results import summary
+    from elboroom.studies.results.table import as_csv, results
 
     names = _words(metric) if metric else None
     rows = results(folder)
@@ -191,8 +191,8 @@ def query(
     json: Json = False,
 ) -> None:
     """Ask a study in SQL: SELECT method, median(value) FROM results WHERE metric = 'mig' GROUP BY method."""
+    from elboroom.studies.results.table import query as ask
     from elboroom.studies.study import Study
-    from elboroom.studies.table import query as ask
 
     Study.read(folder)
     columns, rows = ask(folder, sql)
@@ -209,7 +209,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write report.html: one file, with every figure and table of a study."""
-    from elboroom.studies.page import write_report
+    from elboroom.studies.results.page import write_report
 
     path = write_report(folder, out, score)
     print_json({"out": str(path)}) if json else say(str(path))

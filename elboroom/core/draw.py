@@ -1,61 +1,17 @@
-"""Batch, LatentModel and Draw: what a model is given, what it is, and the random variables of one forward pass."""
+"""Draw: the random variables of one forward pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from elboroom.core import pairs
-from elboroom.core.ball import along
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What a model is given: x, and what is observed beside it."""
-
-    x: Tensor  # pixels in [0, 1] of shape (B, C, H, W), real vectors (B, D), or token ids (B, T)
-    u: Tensor | None = None  # labels or context, (B, U)
-    lengths: Tensor | None = None  # text lengths, (B,)
-    index: Tensor | None = None  # rows in the data set, (B,)
-    step: int = 0
-
-    def to(self, device: torch.device) -> Batch:
-        """The same batch on another device."""
-        moved: dict[str, Any] = {
-            name: tensor.to(device, non_blocking=True)
-            for name, tensor in vars(self).items()
-            if isinstance(tensor, Tensor) and tensor.device != device
-        }
-        return replace(self, **moved) if moved else self
-
-
-class LatentModel(nn.Module):
-    """Three conditional distributions: posterior(batch) -> q(z|x,u), prior(batch) -> p(z|u), likelihood(z, batch) -> p(x|z,u).
-
-    Posterior and prior modules name the family that they return as `family`.
-    """
-
-    def __init__(self, posterior: nn.Module, prior: nn.Module, likelihood: nn.Module) -> None:
-        super().__init__()
-        self.posterior, self.prior, self.likelihood = posterior, prior, likelihood
-
-    @property
-    def families(self) -> tuple[Any, Any]:
-        """The families of q and p, on which depends what can be asked of them."""
-        return self.posterior.family, self.prior.family
-
-    def with_posterior(self, posterior: nn.Module) -> LatentModel:
-        """Another posterior beside the same prior and likelihood."""
-        return LatentModel(posterior, self.prior, self.likelihood)
-
-    def with_prior(self, prior: nn.Module) -> LatentModel:
-        """Another prior beside the same posterior and likelihood."""
-        return LatentModel(self.posterior, prior, self.likelihood)
+from elboroom.core.batch import Batch
+from elboroom.core.kl import kl_divergence
+from elboroom.core.model import LatentModel
+from elboroom.core.points import along
 
 
 class Draw:
@@ -103,7 +59,7 @@ class Draw:
     @cached_property
     def rate(self) -> Tensor:
         """KL(q || p), (B, D) where the pair knows it per dimension, else (B,)."""
-        return pairs.rate(self.q, self.p, lambda: self.z)
+        return kl_divergence(self.q, self.p, lambda: self.z)
 
     @cached_property
     def log_q_pairs(self) -> Tensor:

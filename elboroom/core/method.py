@@ -12,11 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import require_moving
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Loss, Objective, Term
 from elboroom.core.optimiser import Adam
-from elboroom.core.pairs import require_moving
 from elboroom.core.problem import Problem
 
 MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
@@ -65,7 +67,7 @@ def until_flat(window: int = 15, at_most: int = 99) -> Turns:
         for turn in range(at_most):
             yield turn
             if (turn + 1) % window == 0:
-                now = ranks.mean(torch.stack(list(costs[-window:])).mean()).item()
+                now = distributed.mean(torch.stack(list(costs[-window:])).mean()).item()
                 if now > before:
                     return
                 before = now
@@ -185,7 +187,7 @@ class Method(nn.Module):
         self.memory.append(watch)
 
     def at(self, step: int) -> Method:
-        """The method in charge of a step: itself. A Sequel names one of its stages."""
+        """The method in charge of a step: itself. A Stages names one of its stages."""
         return self
 
     def draw(self, player: Player, batch: Batch, another: Callable[[], Draw] | None = None) -> Draw:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 
 
 def _accept(model: LatentModel) -> None:
@@ -157,7 +158,7 @@ class Objective(nn.Module):
                 with torch.no_grad():
                     value = logged[term.name]
                     assert isinstance(value, Tensor)
-                    weight.update(step, ranks.mean(value))
+                    weight.update(step, distributed.mean(value))
 
     def __str__(self) -> str:
         return " + ".join(weight.before(term.name) for weight, term in self.parts)

@@ -21,8 +21,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from elboroom.core.draw import LatentModel
 from elboroom.core.law import law_of
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet, chunks
 from elboroom.evaluate.disentanglement.score import Kind

@@ -20,7 +20,7 @@ from sklearn.manifold import TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbed
 from elboroom.core.problem import Problem
 from elboroom.divergences.kernels import median_distance
 from elboroom.divergences.samples import rows
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 
 Floats = NDArray[np.float64]
 LEAST = 20  # rows

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.kl import has_density, has_many_priors
 from elboroom.core.law import law_of
-from elboroom.core.pairs import has_density, has_many_priors
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import NoPrior

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import closed_kl
 from elboroom.core.law import Law
-from elboroom.core.pairs import closed_kl
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 
@@ -56,7 +56,7 @@ class AR1(Law):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """(*sample_shape, n K)."""
-        noise = self.unrolled(ranks.normal((*sample_shape, *self.event_shape), self.alpha, 0))
+        noise = self.unrolled(distributed.normal((*sample_shape, *self.event_shape), self.alpha, 0))
         noise = noise * self.variance_of_steps.sqrt()
         z = [noise[..., 0, :]]
         for t in range(1, self.length):

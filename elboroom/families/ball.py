@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.law import Law
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import ImplicitPosterior, LinearImplicitPosterior
+from elboroom.geometry.ball import Ball
 
 
 class Wrapped(Law):

@@ -10,8 +10,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from elboroom.core.marks import END, PAD, START, UNK
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import END, PAD, START, UNK
 
 State = tuple[Tensor, ...]  # what a decoder remembers, one row a sentence
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, MultivariateNormal
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.kl import has_density
 from elboroom.core.law import law_of
-from elboroom.core.pairs import has_density
+from elboroom.core.model import LatentModel
 from elboroom.families.gaussian import NoPrior
 from elboroom.families.point import Point
 

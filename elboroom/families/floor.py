@@ -9,7 +9,7 @@ import torch
 from scipy.special import lambertw
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.families.gaussian import Gaussian, require_gaussian
 
 Sign = Literal["positive", "learned"]

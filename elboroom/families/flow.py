@@ -12,7 +12,7 @@ from zuko.flows.autoregressive import MaskedAutoregressiveTransform
 from zuko.lazy import LazyComposedTransform
 from zuko.transforms import MonotonicRQSTransform
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.law import Law
 from elboroom.families.gaussian import Gaussian, widened
 

@@ -12,7 +12,7 @@ from zuko.lazy import LazyComposedTransform, LazyTransform
 from zuko.nn import MLP
 from zuko.transforms import CouplingTransform, DependentTransform
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
 from elboroom.families.flow import Flowed
 from elboroom.families.gaussian import Gaussian

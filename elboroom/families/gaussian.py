@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import called, closed_kl
 from elboroom.core.law import Law
-from elboroom.core.pairs import called, closed_kl
 from elboroom.core.problem import Problem
 
 LOG_2PI = math.log(2 * math.pi)
@@ -44,7 +44,7 @@ class Gaussian(Law):
         """loc + sigma * eps, (*sample_shape, B, D)."""
         shape = (*sample_shape, *self.loc.shape)
         rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
-        return self.loc + self.stddev * ranks.normal(shape, self.loc, rows)
+        return self.loc + self.stddev * distributed.normal(shape, self.loc, rows)
 
     def log_prob_per_dim(self, z: Tensor) -> Tensor:
         """log N(z_j), one value a dimension."""
@@ -59,7 +59,7 @@ class Gaussian(Law):
 
     def gathered(self) -> Gaussian:
         """The same distributions for the rows of all ranks."""
-        return Gaussian(ranks.gather(self.loc), ranks.gather(self.logvar))
+        return Gaussian(distributed.gather(self.loc), distributed.gather(self.logvar))
 
 
 @closed_kl(Gaussian, Gaussian, per_dim=True)

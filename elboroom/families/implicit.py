@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import closed_kl
 from elboroom.core.law import Law
-from elboroom.core.pairs import closed_kl
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import LOG_2PI, Gaussian, widened
 
@@ -30,7 +30,7 @@ class Implicit(Law):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         rows = len(tuple(sample_shape))
-        e = ranks.normal((*sample_shape, *self.features.shape[:-1], self.noise), self.features, rows)
+        e = distributed.normal((*sample_shape, *self.features.shape[:-1], self.noise), self.features, rows)
         h = self.features.expand(*sample_shape, *self.features.shape)
         return self._made(h, e)
 
@@ -105,7 +105,7 @@ class SharedGaussian(Law):
         shape = (*sample_shape, *self.loc.shape[:-1], self.root.shape[1])
         rows = len(tuple(sample_shape)) if self.loc.dim() > 1 else 0
         with torch.autocast(self.loc.device.type, enabled=False):
-            return self.loc + ranks.normal(shape, self.loc, rows) @ self.root.T
+            return self.loc + distributed.normal(shape, self.loc, rows) @ self.root.T
 
     def log_prob(self, z: Tensor) -> Tensor:
         left = (z - self.loc).double()

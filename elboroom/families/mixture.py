@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI, GaussianPosterior
 from elboroom.families.pseudo import PseudoInputs
@@ -45,10 +45,10 @@ class Mixture(Law):
         return torch.logsumexp(each, -1).to(z)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        place = ranks.uniform((*sample_shape, 1), self.loc, 0)[..., 0]
+        place = distributed.uniform((*sample_shape, 1), self.loc, 0)[..., 0]
         bounds = self.log_weights.detach().double().exp().cumsum(0)[:-1]
         k = torch.bucketize(place.double(), bounds, right=True)
-        noise = ranks.normal((*sample_shape, *self.event_shape), self.loc, 0)
+        noise = distributed.normal((*sample_shape, *self.event_shape), self.loc, 0)
         return self.loc[k] + torch.exp(0.5 * self.logvar[k]) * noise
 
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.families.gaussian import Gaussian, require_gaussian
 
 LEAST_BATCH = 8  # of fewer examples, mean and variance say little
@@ -22,7 +22,7 @@ def standardised(norm: nn.BatchNorm1d, h: Tensor) -> Tensor:
     h = h.to(norm.running_mean)
     if not norm.training:
         return norm(h)  # type: ignore[no-any-return]
-    everyone, first = ranks.gather(h), ranks.rank() * len(h)
+    everyone, first = distributed.gather(h), distributed.rank() * len(h)
     _follow(norm, everyone.detach())
     return F.batch_norm(everyone, None, None, training=True, eps=norm.eps)[first : first + len(h)]
 

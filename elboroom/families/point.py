@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.law import Law
 from elboroom.families.gaussian import widened
 

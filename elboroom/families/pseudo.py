@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.ball import along, beside_others
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import has_density
 from elboroom.core.law import Law
-from elboroom.core.pairs import has_density
+from elboroom.core.points import along, beside_others
 
 CHUNK = 50  # components at a time
 
@@ -92,7 +92,7 @@ class Vamp(Law):
         return self.pseudo.x.new_zeros(self.event_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        place = ranks.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
+        place = distributed.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
         rows = (place * len(self.pseudo)).long().clamp_max(len(self.pseudo) - 1)
         return along(self._law(rows).rsample(), lambda z: z.view(*sample_shape, *z.shape[1:]))
 

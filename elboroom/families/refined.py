@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.freeze import freeze
+from elboroom.core.kl import kl_divergence, per_example
 from elboroom.core.objective import Constant, Weight
-from elboroom.core.still import still
 from elboroom.families.gaussian import Gaussian, require_gaussian, widened
 
 Through = Literal["exact", "difference", "nothing"]
@@ -95,16 +96,16 @@ class Refined(nn.Module):
 
         def value(loc: Tensor, logvar: Tensor) -> Tensor:
             q, z = Gaussian(loc, logvar), (loc + torch.exp(0.5 * logvar) * noise).unsqueeze(0)  # (1, B, J)
-            rate = pairs.rate(q, prior(batch), lambda: z)
+            rate = kl_divergence(q, prior(batch), lambda: z)
             nll: Tensor = -likelihood(z, batch).log_prob(batch.x).squeeze(0)
-            return nll + weight * pairs.per_example(rate)  # (B,)
+            return nll + weight * per_example(rate)  # (B,)
 
         return value
 
     def noise(self, like: Tensor, step: int) -> Tensor:
         """New for every step in training; in evaluation the same for every example, whenever it is asked for, (B, J)."""
         if self.training:
-            return ranks.normal(tuple(like.shape), like, 0)
+            return distributed.normal(tuple(like.shape), like, 0)
         kept = torch.randn(like.shape[1], generator=torch.Generator().manual_seed(step), dtype=like.dtype)
         return kept.to(like.device).expand_as(like)
 
@@ -115,7 +116,7 @@ class Refined(nn.Module):
             return found
         exact = through == "exact"
         at = [t if exact and t.requires_grad else t.detach().requires_grad_() for t in at]
-        with twice_differentiable(self.of[1], exact), still([] if exact else self.learned):
+        with twice_differentiable(self.of[1], exact), freeze([] if exact else self.learned):
             return torch.autograd.grad(loss(*at).sum(), at, create_graph=exact)
 
     @property
@@ -137,7 +138,7 @@ class _Slopes(torch.autograd.Function):
     def forward(ctx: Any, f: Loss, loc: Tensor, logvar: Tensor, *learned: nn.Parameter) -> tuple[Tensor, ...]:
         at = [t.detach().requires_grad_() for t in (loc, logvar)]
         ctx.dropout = torch.get_rng_state(), torch.cuda.get_rng_state(loc.device) if loc.is_cuda else None
-        with torch.enable_grad(), still(learned):
+        with torch.enable_grad(), freeze(learned):
             slopes = torch.autograd.grad(f(*at).sum(), at)
         ctx.f, ctx.learned = f, learned
         ctx.save_for_backward(loc, logvar)

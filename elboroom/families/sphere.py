@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import closed_kl
 from elboroom.core.law import Law
-from elboroom.core.pairs import closed_kl
 from elboroom.families import fisher
 from elboroom.families.gaussian import widened
 
@@ -78,7 +78,10 @@ class Spherical(Law, ABC):
         shape = (*sample_shape, *self.batch_shape)
         rows = len(tuple(sample_shape)) if self.batch_shape else 0
         cosine, sine = self._own_angles(shape, rows)
-        noise, loc = ranks.normal((*shape, self.d), self.loc, rows).double(), F.normalize(self.loc.double(), dim=-1)
+        noise, loc = (
+            distributed.normal((*shape, self.d), self.loc, rows).double(),
+            F.normalize(self.loc.double(), dim=-1),
+        )
         along = (noise * loc).sum(-1, keepdim=True)
         across = torch.addcmul(noise, along, loc, value=-1)
         length = torch.linalg.vector_norm(across, dim=-1, keepdim=True).clamp_min(1e-12)
@@ -86,15 +89,15 @@ class Spherical(Law, ABC):
 
     def _own_angles(self, shape: tuple[int, ...], rows: int) -> tuple[Tensor, Tensor]:
         """Angles are drawn for the global batch and sliced, since how much noise a rejection takes is not known before."""
-        if ranks.world() == 1:
+        if distributed.world() == 1:
             cosine, sine = self.angles(self.kappa, shape)
         else:
             size, kappa = shape[rows], self.kappa
             if kappa.dim():
-                others = torch.split(ranks.gather(kappa.detach()), size)
-                kappa = torch.cat([*others[: ranks.rank()], kappa, *others[ranks.rank() + 1 :]])
-            whole = (*shape[:rows], size * ranks.world(), *shape[rows + 1 :])
-            cosine, sine = (t.narrow(rows, ranks.rank() * size, size) for t in self.angles(kappa, whole))
+                others = torch.split(distributed.gather(kappa.detach()), size)
+                kappa = torch.cat([*others[: distributed.rank()], kappa, *others[distributed.rank() + 1 :]])
+            whole = (*shape[:rows], size * distributed.world(), *shape[rows + 1 :])
+            cosine, sine = (t.narrow(rows, distributed.rank() * size, size) for t in self.angles(kappa, whole))
         return cosine.unsqueeze(-1), sine.unsqueeze(-1)
 
 
@@ -184,7 +187,7 @@ class UniformSphere(Law):
         return torch.full((), log_area(len(self.zero)), dtype=self.zero.dtype, device=self.zero.device)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        return F.normalize(ranks.normal((*sample_shape, *self.zero.shape), self.zero, 0), dim=-1)
+        return F.normalize(distributed.normal((*sample_shape, *self.zero.shape), self.zero, 0), dim=-1)
 
 
 @closed_kl(VonMisesFisher, UniformSphere)

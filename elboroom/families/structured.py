@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import StudentT
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.core.law import Law
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 from elboroom.families.mixture import Mixture
@@ -61,7 +61,7 @@ class HeavyTailed(Law):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         # a normal over the root of a mean of nine squares of others
         scale = self.t.scale
-        e = ranks.normal((*sample_shape, *scale.shape, 10), scale, 0)
+        e = distributed.normal((*sample_shape, *scale.shape, 10), scale, 0)
         return scale * e[..., 0] / e[..., 1:].square().mean(-1).sqrt()
 
 
@@ -123,8 +123,8 @@ class SpikeAndSlab(Law):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = (*sample_shape, *self.zero.shape)
-        z = ranks.normal(shape, self.zero, 0)
-        return torch.where(ranks.uniform(shape, self.zero, 0) < self.share, self.spike * z, z)
+        z = distributed.normal(shape, self.zero, 0)
+        return torch.where(distributed.uniform(shape, self.zero, 0) < self.share, self.spike * z, z)
 
 
 class SparsePrior(nn.Module):

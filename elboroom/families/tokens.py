@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.law import Law
-from elboroom.core.marks import PAD
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import PAD
 from elboroom.families.decoding import Decoding, Sampling
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from elboroom.core.draw import LatentModel
+from elboroom.build.parts import Parts
+from elboroom.build.registry import NonNegative, Positive, Share, Warmup, by_data, method
 from elboroom.core.method import Method, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective, Term, logged
 from elboroom.core.problem import Problem
 from elboroom.families.autoregressive import AR1
 from elboroom.families.floor import Floored, Sign
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.families.normalised import EPS, BatchNormed, BatchNormedBoth
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Positive, Share, Warmup, by_data, method
 from elboroom.terms import floors
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.floors import Form, Reduce, Unit

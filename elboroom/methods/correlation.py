@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import NonNegative, Positive, by_data, method
 from elboroom.core.method import Group, Method, Player, adam, descend
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Positive, by_data, method
 from elboroom.terms.adversarial import critic_nll, density_ratio
 from elboroom.terms.aggregate import Estimator, dimwise_kl, index_code_mi, total_correlation
 from elboroom.terms.evidence import kl, nll

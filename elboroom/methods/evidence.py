@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, NonNegative, Positive, Span, Warmup, by_data, method
 from elboroom.core.method import Method, descend
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, NonNegative, Positive, Span, Warmup, by_data, method
 from elboroom.terms.evidence import iw_bound, kl, nll
 from elboroom.weights.controllers import PI, Hold, MinimumRate
 from elboroom.weights.schedules import Cyclical, Geometric, Linear, Sigmoid, Staircase

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from elboroom.build.parts import Parts
+from elboroom.build.pseudo import pseudo_inputs
+from elboroom.build.registry import NonNegative, Positive, Start, Warmup, by_data, method
 from elboroom.core.method import Method, adam, descend
 from elboroom.core.problem import Problem
 from elboroom.families.pseudo import VampPrior
 from elboroom.methods.implicit import CriticLoss, CriticTurns, Generator, Nu, against, chosen, sampler, with_critic
-from elboroom.methods.parts import Parts
-from elboroom.methods.pseudo import pseudo_inputs
-from elboroom.methods.registry import NonNegative, Positive, Start, Warmup, by_data, method
 from elboroom.terms.dual import dual_rate
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import place

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elboroom.core.draw import LatentModel
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Positive, Start, Warmup, by_data, method
+from elboroom.core.kl import has_density
 from elboroom.core.method import Group, MakeOptimiser, Method, Player, adam, times
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective
-from elboroom.core.pairs import has_density
 from elboroom.core.problem import Problem
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Positive, Start, Warmup, by_data, method
 from elboroom.nets.dual import Contested, DualCritic
 from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import nll

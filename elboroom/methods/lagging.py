@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, Span, Start, Warmup, by_data, method
+from elboroom.core import distributed
 from elboroom.core.method import Group, Method, Player, Turns, Watch, once, until_flat
 from elboroom.core.objective import Objective
 from elboroom.families.gaussian import require_gaussian
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, Span, Start, Warmup, by_data, method
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.information import information
 from elboroom.weights.schedules import Linear
@@ -37,7 +37,7 @@ class InformationStop(Watch):
         method.model.train()
         loc, logvar = (torch.cat(parts) for parts in zip(*codes, strict=True))
         noise = torch.randn(loc.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        now = ranks.mean(information(loc, logvar, noise.to(loc.device)).mean())
+        now = distributed.mean(information(loc, logvar, noise.to(loc.device)).mean())
         self.on.logical_and_(now >= self.last)
         self.last.copy_(now)
         return False

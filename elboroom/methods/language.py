@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from elboroom.core.draw import LatentModel
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Places, Share, Start, Warmup, method
 from elboroom.core.method import Method, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import NoLatent, StandardNormal
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Places, Share, Start, Warmup, method
 from elboroom.nets.corruption import Corrupted, Corruption
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, FreeBits, method
 from elboroom.core.method import Method, descend
 from elboroom.core.objective import Objective, Term, logged
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, FreeBits, method
 from elboroom.terms import floors
 from elboroom.terms.evidence import iw_bound, kl, nll
 

@@ -6,12 +6,12 @@ from typing import Literal
 
 from torch import nn
 
-from elboroom.core.draw import LatentModel
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, CriticLR, NonNegative, by_data, method
 from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, CriticLR, NonNegative, by_data, method
 from elboroom.terms.adversarial import fool, prior_critic
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.transport import Kernel, cost, mmd, own_spread

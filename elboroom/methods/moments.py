@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import NonNegative, method
 from elboroom.core.method import Method, descend
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, method
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.moments import diagonal, off_diagonal, third_moment
 

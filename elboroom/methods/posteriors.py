@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, CriticLR, method
 from elboroom.core.method import Group, Method, Player, adam, descend, times
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, CriticLR, method
 from elboroom.terms.adversarial import joint_critic, joint_ratio
 from elboroom.terms.evidence import kl, nll
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import NonNegative, Span, by_data, method
 from elboroom.core.method import descend
 from elboroom.core.objective import logged
-from elboroom.core.sequel import Sequel
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative, Span, by_data, method
+from elboroom.core.stages import Stages
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.floors import free_bits
 from elboroom.weights.schedules import After, Linear
@@ -25,7 +25,7 @@ def ae_pretrained_free_bits(
     target: NonNegative = by_data(5.0, tokens=8.0),
     pretraining: Span = 0.3,
     warmup: Span = 0.25,
-) -> Sequel:
+) -> Stages:
     """A VAE with free bits for each dimension, whose encoder was first trained as that of a stochastic autoencoder.
 
     The first stage pays for no rate, and its noise falls by itself; its decoder is thrown away.
@@ -41,4 +41,4 @@ def ae_pretrained_free_bits(
     free.prior.requires_grad_(False)  # nothing would teach it
     first = descend(free, nll() + logged(kl()))
     then = descend(parts.vae(), nll() + weight * free_bits(kl(), target) + logged(kl()))
-    return Sequel(first, then, until, carry=("posterior",))
+    return Stages(first, then, until, carry=("posterior",))

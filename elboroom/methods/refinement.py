@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elboroom.core.draw import LatentModel
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, Start, Warmup, by_data, method
 from elboroom.core.method import Group, Method, Player, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective, Term, Weight
 from elboroom.core.problem import Problem
 from elboroom.families.refined import Origin, Refined, Through
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, Start, Warmup, by_data, method
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.weights.schedules import Linear

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import Count, CriticLR, NonNegative, Places, Positive, Share, by_data, method
 from elboroom.core.method import Method, descend
 from elboroom.methods.matching import game
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import Count, CriticLR, NonNegative, Places, Positive, Share, by_data, method
 from elboroom.nets.corruption import Corrupted, Corruption
 from elboroom.terms.adversarial import fool
 from elboroom.terms.evidence import nll

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from elboroom.build.parts import Parts
+from elboroom.build.registry import CriticLR, NonNegative, method
 from elboroom.core.method import Group, Method, Player, adam, descend
 from elboroom.core.objective import Term
 from elboroom.divergences.variational import divergence as f_divergence
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import CriticLR, NonNegative, method
 from elboroom.terms.adversarial import f_critic, f_penalty
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import penalty

@@ -8,13 +8,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.marks import START, UNK
+from elboroom.core import distributed
 from elboroom.core.problem import Problem
-from elboroom.nets.crossentropy import Head
+from elboroom.core.vocabulary import START, UNK
 from elboroom.nets.dropout import kept, longest
+from elboroom.nets.fast.crossentropy import Head
+from elboroom.nets.fast.packing import Packing, lengths_of
 from elboroom.nets.mlp import beside
-from elboroom.nets.packing import Packing, lengths_of
 
 State = tuple[Tensor, ...]  # what decoding remembers, one row a sentence, so that beams can be gathered
 Net = TypeVar("Net", bound=nn.Module)
@@ -92,7 +92,7 @@ class Autoregressive(nn.Module, ABC):
             return tokens
         rows, length = packing.sizes[0] // copies, len(packing.sizes)
         like = self.head.weight
-        noise = ranks.uniform((copies, rows, longest(length, like)), like, 1).flatten(0, 1)
+        noise = distributed.uniform((copies, rows, longest(length, like)), like, 1).flatten(0, 1)
         hidden = (packing.take(noise) < self.word_dropout) & (tokens != START)
         return torch.where(hidden, UNK, tokens)
 

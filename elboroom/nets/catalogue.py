@@ -23,8 +23,8 @@ from torch import nn
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.nets.conv import ConvDecoder, ConvEncoder, halvings
+from elboroom.nets.fast.memory import keep_memory
 from elboroom.nets.initial import initialise
-from elboroom.nets.memory import keep_memory
 from elboroom.nets.mlp import MLPDecoder, MLPEncoder, dense
 
 

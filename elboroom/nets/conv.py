@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elboroom.core.problem import Problem
-from elboroom.nets.background import around_objects
-from elboroom.nets.halving import Double, Halve, Rectify, Tile
+from elboroom.nets.fast.background import around_objects
+from elboroom.nets.fast.halving import Double, Halve, Rectify, Tile
 from elboroom.nets.mlp import beside, dense
 
 LARGEST = 128  # pixels

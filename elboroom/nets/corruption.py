@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
-from elboroom.core.marks import END, PAD, START, UNK
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import END, PAD, START, UNK
 from elboroom.nets.dropout import longest
-from elboroom.nets.packing import lengths_of
+from elboroom.nets.fast.packing import lengths_of
 
 MARKS = 4  # ids below this are no words
 
@@ -78,7 +78,7 @@ class Corrupted(nn.Module):
 def noise(x: Tensor) -> Tensor:
     """Uniform noise for every token, (B, L), in single precision."""
     like = torch.empty(0, device=x.device)
-    return ranks.uniform((len(x), longest(x.shape[1], x)), like, 0)[:, : x.shape[1]]
+    return distributed.uniform((len(x), longest(x.shape[1], x)), like, 0)[:, : x.shape[1]]
 
 
 def words(x: Tensor) -> Tensor:

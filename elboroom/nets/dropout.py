@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from elboroom.core import ranks
+from elboroom.core import distributed
 
 _TWOS = 0x0202020202020202
 
@@ -28,9 +28,9 @@ def kept(
     a multiple of 1 / 256, or rounded to one of 1 / 65536.
     """
     kind, levels = (torch.int8, 1 << 8) if (p * 256).is_integer() else (torch.int16, 1 << 16)
-    whole = (copies, rows * ranks.world(), longest(length, like), -(-width * kind.itemsize // 8))
+    whole = (copies, rows * distributed.world(), longest(length, like), -(-width * kind.itemsize // 8))
     numbers = torch.empty(whole, dtype=torch.int64, device=like.device).random_(-(1 << 63), None)
-    mine = take(numbers[:, ranks.rank() * rows : (ranks.rank() + 1) * rows, :length].flatten(0, 1))
+    mine = take(numbers[:, distributed.rank() * rows : (distributed.rank() + 1) * rows, :length].flatten(0, 1))
     if p == 0.5:  # one bit of every byte, which is 0 or 2 already
         return mine.bitwise_and(_TWOS).view(kind)[..., :width].to(like.dtype)
     drop = round(p * levels)
@@ -40,7 +40,7 @@ def kept(
 
 def longest(length: int, like: Tensor) -> int:
     """The longest of the lengths that the processes ask for, so that all draw the same noise."""
-    if ranks.world() == 1:
+    if distributed.world() == 1:
         return length
     found = torch.tensor(length, device=like.device)
     dist.all_reduce(found, op=dist.ReduceOp.MAX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.draw import LatentModel
+from elboroom.core.model import LatentModel
 from elboroom.nets.mlp import dense
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.ball import DEEP, Ball
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
+from elboroom.geometry.ball import DEEP, Ball
 
 
 def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, log_gap: Tensor | None = None) -> Tensor:

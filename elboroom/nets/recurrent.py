@@ -15,11 +15,11 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from elboroom.nets import lstm
 from elboroom.nets.autoregressive import Autoregressive, State, spread_uniformly
-from elboroom.nets.crossentropy import Head
+from elboroom.nets.fast import lstm
+from elboroom.nets.fast.crossentropy import Head
+from elboroom.nets.fast.packing import Packing, lengths_of
 from elboroom.nets.mlp import beside
-from elboroom.nets.packing import Packing, lengths_of
 
 Cell = Literal["lstm", "gru"]
 Trunk = Literal["a", "b"]

@@ -20,7 +20,7 @@ from torch import nn
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.nets.autoregressive import Autoregressive
-from elboroom.nets.memory import keep_memory
+from elboroom.nets.fast.memory import keep_memory
 from elboroom.nets.recurrent import Cell, RecurrentDecoder, RecurrentEncoder, Trunk
 from elboroom.nets.transformer import Transformer
 

@@ -15,9 +15,9 @@ from torch.nn import functional as F
 
 from elboroom.core.problem import Problem
 from elboroom.nets.autoregressive import Autoregressive, State
-from elboroom.nets.crossentropy import Head
 from elboroom.nets.dropout import kept
-from elboroom.nets.packing import Packing
+from elboroom.nets.fast.crossentropy import Head
+from elboroom.nets.fast.packing import Packing
 
 PART = 256  # sentences at a time without gradients
 

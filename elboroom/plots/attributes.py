@@ -9,7 +9,7 @@ from elboroom.core.problem import Problem
 from elboroom.latent.attributes import HingeClassifier, attribute_vector, edit
 from elboroom.plots.pictures import colour, contact_sheet
 from elboroom.plots.style import MINUS
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 STEPS = np.linspace(-2, 2, 9)  # beyond 1 in size it extrapolates
 

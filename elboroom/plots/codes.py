@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elboroom.core.draw import Batch, Draw
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.law import law_of
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import NoPrior
-from elboroom.run import Run
+from elboroom.runs.run import Run
 from elboroom.training.batches import reseed
 
 Floats = NDArray[np.floating[Any]]

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from elboroom.core.problem import Problem
 from elboroom.plots.style import FIRST, INK, MUTED, SECOND, small_multiples, styled
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 START = 0.05  # the share of a run that may leave the frame: the first values dwarf all others
 POINTS = 400

@@ -17,7 +17,7 @@ from elboroom.plots.curves import curves
 from elboroom.plots.labels import label_efficiency
 from elboroom.plots.sentences import Rows, code_map, strips
 from elboroom.plots.style import MINUS, save
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 Plan = tuple[str, str, str, bool, Callable[[], Figure]]
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from matplotlib.figure import Figure
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import NoPrior
 from elboroom.plots.codes import Codes
 from elboroom.plots.pictures import Pixels, colour, contact_sheet, signed
 from elboroom.plots.style import MINUS
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 ROWS = 12  # dimensions at most in one figure
 

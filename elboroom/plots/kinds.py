@@ -9,7 +9,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from elboroom.core.problem import Problem
-from elboroom.estimator import VAE
 from elboroom.evaluate.manifold import atlas, swiss_roll
 from elboroom.plots import images, latent
 from elboroom.plots.attributes import attributes
@@ -18,7 +17,8 @@ from elboroom.plots.labels import label_efficiency
 from elboroom.plots.manifold import manifold
 from elboroom.plots.plane import rate_distortion
 from elboroom.plots.robustness import flips, shift
-from elboroom.run import Run
+from elboroom.runs.estimator import VAE
+from elboroom.runs.run import Run
 
 ROLL: dict[str, Any] = {"latent": 2, "steps": 3000, "lr": 2e-3, "threads": 1}  # of the models on the Swiss roll
 POINTS = 1500  # of the roll

@@ -10,7 +10,7 @@ from elboroom.core.problem import Problem
 from elboroom.evaluate.codes import code_table
 from elboroom.evaluate.downstream import SIZES, downstream
 from elboroom.plots.style import FIRST, MUTED, SECOND, styled
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 
 @styled

@@ -14,7 +14,7 @@ from scipy.stats import gaussian_kde
 from elboroom.core.problem import Problem
 from elboroom.plots.codes import Codes, Floats
 from elboroom.plots.style import FIRST, INK, MUTED, PASSIVE, SECOND, SEVERAL, small_multiples, styled
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 PANELS = 12  # dimensions at most in one figure
 LEAST = 0.1  # of what a frame of codes spans

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from elboroom.core.problem import Problem
 from elboroom.plots.style import FIRST, INK, LINE, MUTED, SECOND, styled
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 
 @styled

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
-from elboroom.latent.robustness import FLIPS, Response, domain_shift, elbo_per_example, noise
+from elboroom.evaluate.robustness import FLIPS, Response, domain_shift, elbo_per_example, noise
 from elboroom.plots.pictures import colour, contact_sheet
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 
 def flips(run: Run, n: int = 10, seed: int = 0) -> Figure:

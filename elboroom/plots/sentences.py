@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from sklearn.manifold import TSNE
 
 from elboroom.plots.style import FIRST, SEVERAL, styled
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 Rows = tuple[tuple[str, ...], ...]
 

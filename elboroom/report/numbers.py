@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.plots.style import MINUS
-from elboroom.run import Run
+from elboroom.runs.run import Run
 
 NAMES = {
     "elbo": "ELBO",

@@ -19,7 +19,7 @@ from elboroom.plots import Exhibit, gallery
 from elboroom.plots.curves import series
 from elboroom.plots.style import DPI
 from elboroom.report import chart, numbers
-from elboroom.run import Run
+from elboroom.runs.run import Run
 from elboroom.training.spec import Spec
 
 HEAVY = 200_000  # bytes above which a picture is kept in 256 colours

@@ -6,22 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elboroom.studies.conduct import run_study as run_study
-    from elboroom.studies.page import write_report as write_report
+    from elboroom.studies.results.page import write_report as write_report
+    from elboroom.studies.results.summary import summary as summarise
+    from elboroom.studies.results.table import query as query
+    from elboroom.studies.results.table import results as results
+    from elboroom.studies.run import run_study as run_study
     from elboroom.studies.study import Study as Study
     from elboroom.studies.study import presets as presets
-    from elboroom.studies.summary import summary as summarise
-    from elboroom.studies.table import query as query
-    from elboroom.studies.table import results as results
 
 _FILES = {
     "Study": ("study", "Study"),
     "presets": ("study", "presets"),
-    "query": ("table", "query"),
-    "results": ("table", "results"),
-    "run_study": ("conduct", "run_study"),
-    "summarise": ("summary", "summary"),
-    "write_report": ("page", "write_report"),
+    "query": ("results.table", "query"),
+    "results": ("results.table", "results"),
+    "run_study": ("run", "run_study"),
+    "summarise": ("results.summary", "summary"),
+    "write_report": ("results.page", "write_report"),
 }
 __all__ = ["Study", "presets", "query", "results", "run_study", "summarise", "write_report"]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from elboroom.core.problem import Problem
-from elboroom.studies import disk
-from elboroom.studies.gather import Store
-from elboroom.studies.index import Entry, Index, driving
-from elboroom.studies.pool import Engine, Told
+from elboroom.studies.engines.pool import Engine, Told
+from elboroom.studies.results.table import COLUMNS, finished, write_tables
+from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell, digest
+from elboroom.studies.store import disk
+from elboroom.studies.store.index import Entry, Index, driving
+from elboroom.studies.store.remote import Store
 from elboroom.studies.study import FILE, Study
-from elboroom.studies.table import COLUMNS, finished, write_tables
-from elboroom.studies.tables import Measure
 from elboroom.training.session import Stopped
 
 

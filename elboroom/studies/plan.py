@@ -12,18 +12,18 @@ from typing import Any
 
 import torch
 
+from elboroom.build.registry import checked
 from elboroom.core.problem import Problem
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import Reading
-from elboroom.methods.registry import checked
-from elboroom.studies import disk
-from elboroom.studies.index import Index
+from elboroom.studies.engines.work import measured, threads_of, tidy, trained
+from elboroom.studies.results.table import finished
+from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
+from elboroom.studies.store import disk
+from elboroom.studies.store.index import Index
 from elboroom.studies.study import Study, settings
-from elboroom.studies.table import finished
-from elboroom.studies.tables import Measure
-from elboroom.studies.work import measured, threads_of, tidy, trained
 from elboroom.training import session
 from elboroom.training.session import Own
 from elboroom.training.spec import Spec, specify

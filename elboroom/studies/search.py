@@ -11,8 +11,8 @@ from typing import Any
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.studies.driver import whole
-from elboroom.studies.index import Entry
 from elboroom.studies.space import Block, Cell, shown
+from elboroom.studies.store.index import Entry
 from elboroom.studies.study import Study
 
 STORAGE = "search.log"

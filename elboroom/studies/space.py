@@ -15,7 +15,7 @@ import numpy as np
 
 from elboroom.core.problem import Problem, nearest
 from elboroom.data.sources import SOURCES
-from elboroom.methods.registry import card
+from elboroom.methods import card
 
 PLACES = ("method", "data", "size", "seed")  # what a cell has beside its options
 ZIP = "zip holds lists that go together, as in zip = { off = [1, 10], diag = [10, 100] }"

@@ -12,10 +12,10 @@ from typing import Any
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
-from elboroom.methods.registry import card
-from elboroom.studies import tables as tables_
+from elboroom.methods import card
+from elboroom.studies import schema as tables_
+from elboroom.studies.schema import Measure, Search, Tables
 from elboroom.studies.space import ZIP, Block, Cell, shown, source
-from elboroom.studies.tables import Measure, Search, Tables
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
 

@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.ball import constant
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.draw import Draw
+from elboroom.core.kl import require_product
 from elboroom.core.law import law_of
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_product
+from elboroom.core.points import constant
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
@@ -24,9 +25,9 @@ MOST = 1000.0  # T and f*(T) of a critic stay below this in size: still a lower 
 def permuted(z: Tensor) -> Tensor:
     """Each column rearranged on its own across the global batch: a sample of prod_j q(z_j), (B, D)."""
     rows = z.shape[0]
-    everyone = ranks.gather(z)
+    everyone = distributed.gather(z)
     order = torch.rand(everyone.shape, device=z.device).argsort(0)
-    return everyone.gather(0, order)[ranks.rank() * rows : (ranks.rank() + 1) * rows]
+    return everyone.gather(0, order)[distributed.rank() * rows : (distributed.rank() + 1) * rows]
 
 
 def _can_be_shuffled(model: LatentModel) -> None:
@@ -115,7 +116,7 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
         if r is None:
             other = prior_draws(draw)
         else:
-            z, other = (z - r.loc) / r.stddev, ranks.normal(tuple(z.shape), z, 0)
+            z, other = (z - r.loc) / r.stddev, distributed.normal(tuple(z.shape), z, 0)
         return F.softplus(-critic(x, z, u)) + F.softplus(critic(x, other, u))
 
     return Term("critic", value, modules=(critic,))

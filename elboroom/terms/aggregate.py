@@ -12,9 +12,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.draw import Draw
 from elboroom.core.law import law_of
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 
@@ -48,7 +49,7 @@ def _log_aggregate(draw: Draw, n: int, estimator: Estimator) -> tuple[Tensor, Te
     def make() -> tuple[Tensor, Tensor]:
         pairs = draw.log_q_pairs  # (B, M, D)
         rows, batch = pairs.shape[:2]
-        weight = log_importance(rows, batch, n, estimator, ranks.rank() * rows).to(pairs)
+        weight = log_importance(rows, batch, n, estimator, distributed.rank() * rows).to(pairs)
         return torch.logsumexp(pairs.sum(-1) + weight, 1), torch.logsumexp(pairs + weight.unsqueeze(-1), 1)
 
     both: tuple[Tensor, Tensor] = draw.keep(("aggregate", n, estimator), make)
@@ -58,7 +59,7 @@ def _log_aggregate(draw: Draw, n: int, estimator: Estimator) -> tuple[Tensor, Te
 def _log_q(draw: Draw) -> Tensor:
     """log q(z_i|x_i), the diagonal of the shared matrix, (B,)."""
     own = torch.arange(draw.log_q_pairs.shape[0], device=draw.log_q_pairs.device)
-    return draw.log_q_pairs[own, own + ranks.rank() * len(own)].sum(-1)
+    return draw.log_q_pairs[own, own + distributed.rank() * len(own)].sum(-1)
 
 
 def _check(model: LatentModel) -> None:

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elboroom.core.ball import constant
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
+from elboroom.core.points import constant
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import prior_draws
 

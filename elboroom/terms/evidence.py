@@ -7,9 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core.draw import Draw
+from elboroom.core.kl import require_density, require_rate
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_density, require_rate
 
 
 def nll() -> Term:

@@ -7,10 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.draw import Draw
+from elboroom.core.kl import is_per_dim, per_example, require_moving
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import is_per_dim, per_example, require_moving
 from elboroom.core.problem import Problem
 
 Unit = Literal["total", "per_dim"]
@@ -33,7 +34,7 @@ def free_bits(
         if unit == "total":
             rate = per_example(rate)  # (B,)
         floor = target if unit == "total" else target / rate.shape[1]
-        level = rate if reduce == "sample" else ranks.mean(rate.mean(0))
+        level = rate if reduce == "sample" else distributed.mean(rate.mean(0))
         return torch.where(level > floor, rate, floor if form == "hinge" else 0.0)
 
     def check(model: LatentModel) -> None:

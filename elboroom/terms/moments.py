@@ -7,10 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.draw import Draw
+from elboroom.core.kl import require_variance
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_variance
 
 Of = Literal["means", "samples"]
 
@@ -21,7 +22,7 @@ def covariance(draw: Draw, of: Of) -> Tensor:
     def make() -> Tensor:
         centred = _centred(draw)
         found = centred.T @ centred / len(centred)
-        return found if of == "means" else found + torch.diag(ranks.gather(draw.q.variance).mean(0))
+        return found if of == "means" else found + torch.diag(distributed.gather(draw.q.variance).mean(0))
 
     found: Tensor = draw.keep(("covariance", of), make)
     return found
@@ -51,7 +52,7 @@ def third_moment(only: Literal["all", "diagonal"] = "all") -> Term:
     """
 
     def value(draw: Draw) -> Tensor:
-        a, s2 = _centred(draw), ranks.gather(draw.q.variance)
+        a, s2 = _centred(draw), distributed.gather(draw.q.variance)
         n, eye = len(a), torch.eye(a.shape[1], dtype=a.dtype, device=a.device)
         third = torch.einsum("bi,bj,bk->ijk", a, a, a) / n
         cross = a.T @ s2 / n  # mean(a_i s_j^2)
@@ -63,7 +64,7 @@ def third_moment(only: Literal["all", "diagonal"] = "all") -> Term:
 
 
 def _centred(draw: Draw) -> Tensor:
-    means = ranks.gather(draw.q.mean)
+    means = distributed.gather(draw.q.mean)
     return means - means.mean(0)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from elboroom.core import pairs
 from elboroom.core.draw import Draw
+from elboroom.core.kl import kl_divergence
 from elboroom.core.objective import Term
 
 
@@ -31,6 +31,6 @@ def amortised() -> Term:
     def value(draw: Draw) -> Tensor:
         first = draw.q.first
         refined = type(first)(draw.q.loc.detach(), draw.q.logvar.detach())
-        return pairs.rate(first, refined, lambda: draw.z)
+        return kl_divergence(first, refined, lambda: draw.z)
 
     return Term("kl_refined", value)

@@ -8,11 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.draw import Draw
+from elboroom.core.kl import require_one_prior, require_variance, variances
 from elboroom.core.law import law_of
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.pairs import require_one_prior, require_variance, variances
 from elboroom.core.problem import Problem
 from elboroom.divergences.kernels import imq_scales, mmd2_u, mmd2_v, rbf
 from elboroom.terms.adversarial import prior_draws
@@ -34,7 +35,7 @@ def total_variance(draw: Draw) -> Tensor:
 def _both(draw: Draw) -> tuple[Tensor, Tensor]:
     """Codes, and a draw of the prior for each, over the global batch; points of the ball by log_0, which tells them apart."""
     codes, prior = (law_of(type(draw.q)).flat(draw.q, z) for z in (draw.first, prior_draws(draw, moves=True)))
-    return ranks.gather(codes), ranks.gather(prior)
+    return distributed.gather(codes), distributed.gather(prior)
 
 
 def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:

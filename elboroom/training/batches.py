@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 
@@ -50,9 +50,9 @@ class Batches:
         self.given, self.device, self.order = given, device, order
         if size > len(self.rows):
             raise Problem(f"--batch-size {size} is more than the {len(self.rows)} examples of split '{split}'")
-        if size % ranks.world():
-            raise Problem(f"--batch-size {size} cannot be shared by {ranks.world()} devices: make it a multiple")
-        if order == "constant" and ranks.world() > 1:
+        if size % distributed.world():
+            raise Problem(f"--batch-size {size} cannot be shared by {distributed.world()} devices: make it a multiple")
+        if order == "constant" and distributed.world() > 1:
             raise Problem("batches of one length differ in size, so devices cannot share them: take --batches buckets")
         self.lengths = _lengths(data, self.rows, order)
         if order == "constant":
@@ -95,9 +95,9 @@ class Batches:
         return self.rows[drawn], rng.permutation(self.per_epoch)
 
     def _batch(self, rows: NDArray[np.int64], step: int) -> Batch:
-        if ranks.world() > 1:
-            share = self.size // ranks.world()
-            rows = rows[ranks.rank() * share : (ranks.rank() + 1) * share]
+        if distributed.world() > 1:
+            share = self.size // distributed.world()
+            rows = rows[distributed.rank() * share : (distributed.rank() + 1) * share]
         return batch_of(self.data, rows, self.given, self.device, step)
 
 

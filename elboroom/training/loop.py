@@ -10,13 +10,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from elboroom.core import ranks
+from elboroom.core import distributed
 from elboroom.core.draw import Draw
+from elboroom.core.freeze import freeze
 from elboroom.core.method import Method, Player, cost
 from elboroom.core.objective import Loss
 from elboroom.core.optimiser import clip
-from elboroom.core.sequel import Trainable
-from elboroom.core.still import still
+from elboroom.core.stages import Trainable
 from elboroom.training.batches import Batches, reseed
 
 Autocast = Callable[[], AbstractContextManager[Any]]
@@ -43,7 +43,7 @@ class Loop:
                 reseed(self.seed, step, number, turn)
                 draw = self.draw(method, player, step, number, turn, shared)
                 shared = shared or draw
-                with self.autocast(), still(_others(method, number, draw is shared)):
+                with self.autocast(), freeze(_others(method, number, draw is shared)):
                     loss = losses[number] = player.objective(draw)
                 move(method, player, loss.total)
                 costs.append(cost(loss, draw.batch))
@@ -91,13 +91,13 @@ def move(method: Method, player: Player, loss: Tensor) -> None:
 
 def reduce(parameters: list[nn.Parameter]) -> None:
     """Averages gradients over ranks in one flat all-reduce; of sparse ones the rows that any rank has."""
-    if ranks.world() == 1:
+    if distributed.world() == 1:
         return
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     rows = [_counts(grad) for grad in grads if grad.is_sparse]
     flat = torch.cat([grad.to_dense().flatten() for grad in grads] + rows)
     dist.all_reduce(flat)
-    flat.div_(ranks.world())
+    flat.div_(distributed.world())
     sizes = [p.numel() for p in parameters] + [len(count) for count in rows]
     parts = list(torch.split(flat, sizes))
     counts = iter(parts[len(parameters) :])

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
+from elboroom.core import distributed
 from elboroom.core.problem import Problem
 
 
@@ -40,7 +40,7 @@ class Recorder:
         for name in {name: None for row in self.rows for name in row}:
             values = [row[name] for row in self.rows if name in row]
             if isinstance(values[0], Tensor):
-                seen[name] = ranks.mean(torch.stack([torch.as_tensor(v) for v in values])).tolist()
+                seen[name] = distributed.mean(torch.stack([torch.as_tensor(v) for v in values])).tolist()
             else:
                 seen[name] = [float(v) for v in values]
             line[name] = math.fsum(seen[name]) / len(seen[name]) if all(map(math.isfinite, seen[name])) else math.nan

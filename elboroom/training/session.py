@@ -19,16 +19,16 @@ import torch.distributed as dist
 from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
-from elboroom.core import ranks
+from elboroom.build.asked import Asked
+from elboroom.build.parts import Choices, Parts
+from elboroom.core import distributed
 from elboroom.core.method import Watch, adam
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
-from elboroom.core.sequel import Trainable
+from elboroom.core.stages import Trainable
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
-from elboroom.methods.asked import Asked
-from elboroom.methods.parts import Choices, Parts
-from elboroom.nets.memory import flush_denormals
+from elboroom.nets.fast.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints, write_json
 from elboroom.training.fit import Fit
@@ -159,7 +159,7 @@ def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
 
 def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
     """Trains on one device, from the newest checkpoint if there is one."""
-    first = ranks.rank() == 0
+    first = distributed.rank() == 0
     torch.set_num_threads(spec.fit.threads)
     data = data_of(spec, own)
     method = build(spec, own, data)

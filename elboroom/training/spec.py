@@ -13,11 +13,12 @@ import numpy
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
+from elboroom.build.parts import Choices
+from elboroom.build.registry import Card, checked
 from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.text import Reading
-from elboroom.methods.parts import Choices
-from elboroom.methods.registry import Card, card, checked
+from elboroom.methods import card
 from elboroom.training.batches import steps_of
 from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit

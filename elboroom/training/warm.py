@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from elboroom.core.problem import Problem
-from elboroom.core.sequel import Trainable, model_state
+from elboroom.core.stages import Trainable, model_state
 from elboroom.data.tokens import TOKENISER, Tokeniser, kept
 from elboroom.families.pseudo import PseudoSentences
 from elboroom.training.checkpoint import newest

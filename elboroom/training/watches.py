@@ -9,10 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import has_density
 from elboroom.core.method import Method, Watch
-from elboroom.core.pairs import has_density
+from elboroom.core.model import LatentModel
 from elboroom.data.dataset import DataSet
 from elboroom.families.fitted import around, gaussian, is_sampled, proposed
 from elboroom.training.batches import batch_of, reseed
@@ -50,7 +52,7 @@ def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
             loss = draw.nll.sum()
         total += loss.double()
         rows += len(batch.x)
-    return ranks.mean(total / rows)
+    return distributed.mean(total / rows)
 
 
 class Plateau(Watch):

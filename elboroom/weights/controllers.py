@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
+from elboroom.core import distributed
 from elboroom.core.objective import Constant, Weight
 from elboroom.core.problem import Problem
 
@@ -29,7 +29,7 @@ class Hold(Weight):
         return self.target.now(step)
 
     def apply_to(self, step: int, value: Tensor) -> Tensor:
-        return self.gamma * (ranks.mean(value) - self.target.now(step)).abs()
+        return self.gamma * (distributed.mean(value) - self.target.now(step)).abs()
 
     def extra_repr(self) -> str:
         return f"Hold({self.gamma:g} |. - {self.target.extra_repr()}|)"

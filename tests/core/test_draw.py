@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import pairs
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import has_density, kl_divergence, require_density, require_rate
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import ConditionalNormal, Gaussian, GaussianPosterior, StandardNormal
@@ -115,10 +117,10 @@ class Other(Gaussian):
 def test_a_pair_without_a_formula_is_sampled() -> None:
     loc, logvar = torch.randn(2, 6, 3, dtype=torch.float64)
     p = Gaussian(torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
-    closed = pairs.rate(Gaussian(loc, logvar), p, lambda: loc).sum(-1)
+    closed = kl_divergence(Gaussian(loc, logvar), p, lambda: loc).sum(-1)
     q = Other(loc, logvar)
     z = q.rsample((20_000,))
-    sampled = pairs.rate(q, p, lambda: z)
+    sampled = kl_divergence(q, p, lambda: z)
     assert sampled.shape == (6,)
     error = (q.log_prob(z) - p.log_prob(z)).std(0) / 20_000**0.5
     assert ((sampled - closed).abs() < 5 * error).all()
@@ -126,12 +128,12 @@ def test_a_pair_without_a_formula_is_sampled() -> None:
 
 def test_a_pair_that_has_none_is_refused() -> None:
     with pytest.raises(Problem, match=r"q\(z\|x\), which is point, has none"):
-        pairs.require_rate(Point, Gaussian)
+        require_rate(Point, Gaussian)
     with pytest.raises(Problem, match="needs the density"):
-        pairs.require_density(Point, "this")
-    pairs.require_rate(Other, Gaussian)
-    assert pairs.has_density(Gaussian)
-    assert not pairs.has_density(Point)
+        require_density(Point, "this")
+    require_rate(Other, Gaussian)
+    assert has_density(Gaussian)
+    assert not has_density(Point)
 
 
 def test_the_families_of_a_model(pixels: DataSet) -> None:

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.pixels import BernoulliLikelihood

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.core.method import Turns, cost, once, times, until_flat
 from elboroom.core.objective import Loss
 
@@ -53,7 +53,7 @@ def test_every_process_decides_the_same(monkeypatch: pytest.MonkeyPatch) -> None
         calls.append(value)
         return value + 10 * len(calls)
 
-    monkeypatch.setattr(ranks, "mean", mean)
+    monkeypatch.setattr(distributed, "mean", mean)
     assert taken(until_flat(2, 99), [5.0, 5.0, 4.0, 4.0, 3.0, 3.0]) == 4
 
 

@@ -15,8 +15,9 @@ from scipy import stats
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.ball import beside_others
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.model import LatentModel
+from elboroom.core.points import beside_others
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood

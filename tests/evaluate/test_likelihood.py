@@ -13,21 +13,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.split import Split
 from elboroom.families.ball import normal
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.families.implicit import SharedGaussian
 from elboroom.families.sphere import PowerSpherical, VonMisesFisher
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
-from elboroom.runs import train
+from elboroom.geometry.ball import Ball
+from elboroom.methods import card
+from elboroom.runs.lifecycle import train
 
 
 def split_of(known: Any, seed: int = 0, n: int = 200) -> Split:

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.model import LatentModel
 from elboroom.data import arrays
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.split import Split

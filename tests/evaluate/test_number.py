@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.model import LatentModel
 from elboroom.data import arrays
-from elboroom.evaluate.posthoc import posthoc
+from elboroom.evaluate.likelihood.posthoc import posthoc
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import NoPrior
 from elboroom.families.mixture import MixturePrior

@@ -13,20 +13,22 @@ from contract import newest
 from quadrature import disc
 from torch import Tensor, nn
 
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.model import LatentModel
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
-from elboroom.evaluate import likelihood, proposal
-from elboroom.evaluate.number import Number
+from elboroom.evaluate import likelihood
+from elboroom.evaluate.likelihood import proposal
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.split import Split
 from elboroom.families import ball as balls
 from elboroom.families import fitted
 from elboroom.families.ball import Wrapped, WrappedImplicit, WrappedPrior
 from elboroom.families.implicit import Implicit, SharedGaussian
 from elboroom.families.pixels import GaussianLikelihood
+from elboroom.geometry.ball import Ball
 from elboroom.nets.gyroplane import Gyroplanes
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
 
 K = 5000
 

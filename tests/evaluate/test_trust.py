@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 import elboroom
-from elboroom import measures
 from elboroom.core.problem import Problem
 from elboroom.data import arrays, folder
 from elboroom.data.dataset import DataSet
@@ -19,6 +18,7 @@ from elboroom.evaluate.disentanglement.source import Rows
 from elboroom.evaluate.likelihood import active_units
 from elboroom.plots.plane import rate_distortion
 from elboroom.report.numbers import measured
+from elboroom.runs import measure
 
 SMALL: dict[str, Any] = {"steps": 3, "batch_size": 8, "latent": 3, "threads": 1}
 RNG = np.random.default_rng(0)
@@ -87,10 +87,10 @@ def test_agreement_is_of_the_same_rows(vectors: DataSet, tmp_path: Path) -> None
         elboroom.train("vae", vectors, tmp_path / str(seed), seed=seed, holdout=share, **SMALL)
         for seed, share in ((0, 0.1), (1, 0.1), (2, 0.2))
     )
-    found = measures.agreement([one, two])
+    found = measure.agreement([one, two])
     assert {entry["settings"]["n"] for entry in found.values()} == {180}
     with pytest.raises(Problem, match="same training split"):
-        measures.agreement([one, other])
+        measure.agreement([one, other])
 
 
 def test_folders_and_arrays_know_what_their_labels_are_called(tmp_path: Path) -> None:
@@ -114,30 +114,28 @@ def test_a_mode_that_no_metric_has_is_refused(vectors: DataSet, tmp_path: Path) 
     assert set(evaluate(rows, ["mig", "modularity"], "modern")) == {"mig", "modularity"}
     run = elboroom.train("vae", vectors, tmp_path / "run", **SMALL)
     with pytest.raises(Problem, match="no mode of downstream 'bosting'; did you mean 'boosting'"):
-        measures.downstream(run, "bosting")
+        measure.downstream(run, "bosting")
     with pytest.raises(Problem, match="--smaller"):
-        measures.disentanglement(run, "mig")
-    assert measures.disentanglement(run, "mig", smaller=True)["mig"]["value"] is not None
+        measure.disentanglement(run, "mig")
+    assert measure.disentanglement(run, "mig", smaller=True)["mig"]["value"] is not None
     assert measured(run)["elbo"]["value"] is not None, "a report measures what is missing"
 
 
 def test_a_kl_against_another_prior_than_the_run_has_is_refused(vectors: DataSet, tmp_path: Path) -> None:
     run = elboroom.train("vae", vectors, tmp_path / "run", **{**SMALL, "prior": "mog"})
     with pytest.raises(Problem, match="which is not the prior of this run"):
-        measures.disentanglement(run, ["dimension-wise-kl"], smaller=True)
-    found = measures.disentanglement(run, "all", smaller=True)
+        measure.disentanglement(run, ["dimension-wise-kl"], smaller=True)
+    found = measure.disentanglement(run, "all", smaller=True)
     assert found["dimension-wise-kl"]["value"] is None
     assert found["total-correlation"]["value"] is not None
     plain = elboroom.train("vae", vectors, tmp_path / "plain", **SMALL)
-    assert (
-        measures.disentanglement(plain, ["dimension-wise-kl"], smaller=True)["dimension-wise-kl"]["value"] is not None
-    )
+    assert measure.disentanglement(plain, ["dimension-wise-kl"], smaller=True)["dimension-wise-kl"]["value"] is not None
 
 
 def test_a_label_of_one_value_costs_no_metric_of_codes(tmp_path: Path) -> None:
     data = arrays.dataset(BYTES.astype(np.uint8), labels=np.zeros(60, np.int64))
     run = elboroom.train("vae", data, tmp_path / "run", **SMALL)
-    assert measures.disentanglement(run, "active-units", smaller=True)["active-units"]["value"] is not None
+    assert measure.disentanglement(run, "active-units", smaller=True)["active-units"]["value"] is not None
 
 
 def test_a_split_of_one_row_is_measured(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import elboroom
 from elboroom.evaluate import likelihood
-from elboroom.evaluate.number import Number
-from elboroom.run import Run
+from elboroom.evaluate.result import Number
+from elboroom.runs.run import Run
 
 LINES = [
     f"the {a} {b} {c} here" for a in ("red", "old", "unusual") for b in ("dog", "catamaran") for c in ("runs", "is")

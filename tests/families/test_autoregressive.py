@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from torch.distributions import MultivariateNormal, kl_divergence
+from torch.distributions import MultivariateNormal
+from torch.distributions import kl_divergence as reference_kl
 
-from elboroom.core import pairs
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
+from elboroom.core.kl import called, is_per_dim, kl_divergence
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.autoregressive import AR1, AutoregressivePrior
@@ -36,7 +37,7 @@ def reference(chain: AR1) -> MultivariateNormal:
 
 
 def rate(q: Gaussian, p: AR1) -> Tensor:
-    return pairs.rate(q, p, lambda: torch.empty(0))
+    return kl_divergence(q, p, lambda: torch.empty(0))
 
 
 @pytest.fixture
@@ -62,9 +63,9 @@ def test_the_rate_is_that_of_torch_and_per_dimension(chain: AR1) -> None:
     found = rate(q, chain)
     assert found.shape == (6, 2 * N)
     whole = MultivariateNormal(q.loc, torch.diag_embed(q.variance))
-    torch.testing.assert_close(found.sum(1), kl_divergence(whole, reference(chain).expand((6,))))
-    assert pairs.is_per_dim(Gaussian, AR1)
-    assert pairs.called(AR1) == "ar1"
+    torch.testing.assert_close(found.sum(1), reference_kl(whole, reference(chain).expand((6,))))
+    assert is_per_dim(Gaussian, AR1)
+    assert called(AR1) == "ar1"
 
 
 @pytest.mark.parametrize("length", [2, 3, 8])
@@ -94,7 +95,7 @@ def test_the_least_rate_is_reached_and_never_passed(length: int, alpha: list[flo
 def test_a_chain_without_memory_is_the_standard_normal() -> None:
     chain, zero = AR1(torch.zeros(2).double(), N), torch.zeros(2 * N).double()
     q = Gaussian(torch.randn(6, 2 * N).double(), torch.randn(6, 2 * N).double())
-    torch.testing.assert_close(rate(q, chain), pairs.rate(q, Gaussian(zero, zero), lambda: zero))
+    torch.testing.assert_close(rate(q, chain), kl_divergence(q, Gaussian(zero, zero), lambda: zero))
     assert chain.least_rate == 0
 
 

@@ -13,9 +13,13 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal
 
-from elboroom.core import pairs, ranks
-from elboroom.core.ball import MARGIN, Ball, asinhc, beside_others, log_sinhc, tanhc
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import has_density, kl_divergence, require_rate
+from elboroom.core.model import LatentModel
+from elboroom.core.points import beside_others
 from elboroom.core.problem import Problem
 from elboroom.families import ball as families
 from elboroom.families.ball import (
@@ -28,7 +32,7 @@ from elboroom.families.ball import (
 )
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import SharedGaussian
-from elboroom.methods.parts import Choices, Parts
+from elboroom.geometry.ball import MARGIN, Ball, asinhc, log_sinhc, tanhc
 from elboroom.nets.gyroplane import Flat, GyroplaneLayer
 from elboroom.terms.evidence import kl
 
@@ -238,7 +242,7 @@ def test_without_curvature_it_is_a_gaussian() -> None:
     draw = Draw(LatentModel(posterior, prior, nn.Identity()), NOTHING)
     draw.__dict__.update(q=q, z=ball.wrap(q.tangent.stddev * points, loc))
     zero = torch.zeros(3).double()
-    close(kl()(draw), pairs.rate(flat, Gaussian(zero, zero), lambda: z).sum(-1), 1e-6)
+    close(kl()(draw), kl_divergence(flat, Gaussian(zero, zero), lambda: z).sum(-1), 1e-6)
 
 
 def test_gradients_are_those_of_finite_differences() -> None:
@@ -366,9 +370,9 @@ def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> N
     loc, logvar = points(ball, 4), torch.randn(4, 3).double()
     torch.manual_seed(1)
     truth, parts = families.normal(ball, loc, logvar).sample((3,)), []
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         part = slice(2 * rank, 2 * rank + 2)
         parts.append(families.normal(ball, loc[part], logvar[part]).sample((3,)))
@@ -415,7 +419,7 @@ def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> N
     e = torch.randn(2, 4, 6)
     v = posterior.tangent.generator(torch.cat([h.expand(2, 4, 4), e], -1))
     close(z, posterior.ball.wrap(v, posterior.ball.exp0(centre)), 1e-6)
-    assert pairs.has_density(posterior.family) == linear
+    assert has_density(posterior.family) == linear
     assert type(q) is posterior.family
     z.sum().backward()
     assert all(p.grad is not None for p in posterior.parameters())
@@ -429,7 +433,7 @@ def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> N
         torch.testing.assert_close(found.detach(), law.log_prob(v.detach().double()), rtol=1e-5, atol=1e-5)
     else:
         with pytest.raises(Problem, match="which is wrapped implicit, has none"):
-            pairs.require_rate(WrappedImplicit, Wrapped)
+            require_rate(WrappedImplicit, Wrapped)
 
 
 def test_a_prior_given_labels_starts_as_the_one_without() -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.marks import END, PAD, START, UNK
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import END, PAD, START, UNK
 from elboroom.families.decoding import Beam, Decoding, Greedy, Sampling
 from elboroom.families.tokens import TokenLikelihood, Tokens
 from elboroom.nets import sentences

@@ -13,14 +13,14 @@ import torch
 from laws import ALL, LAWS, PAIRS, Pair, law, points
 from torch import Tensor, nn
 
-from elboroom.core import pairs
-from elboroom.core.draw import LatentModel
+from elboroom.build.axes import POSTERIORS, PRIORS
+from elboroom.core.kl import _CLOSED, has_density, kl_divergence
+from elboroom.core.model import LatentModel
 from elboroom.divergences.mmd import Kernel, two_sample
 from elboroom.families.autoregressive import AR1
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import SharedGaussian
 from elboroom.families.sphere import PowerSpherical, UniformSphere, VonMisesFisher
-from elboroom.methods.axes import POSTERIORS, PRIORS
 
 ROOT = torch.tensor([[0.8, 0.3, 0.0], [-0.2, 0.5, 0.6]]).double()
 
@@ -29,7 +29,7 @@ def test_the_table_has_every_law_that_can_be_chosen() -> None:
     """Whatever posterior is not in it has no density, and --prior vamp is there over all but those of flows."""
     known = {pair.posterior for pair in ALL}
     for name in set(POSTERIORS) - known:
-        assert not pairs.has_density(Pair(name, "auto").model().families[0]), name
+        assert not has_density(Pair(name, "auto").model().families[0]), name
     assert {pair.prior for pair in ALL} == set(PRIORS)
     assert {pair.posterior for pair in ALL if pair.prior == "vamp"} == known - {"iaf", "nsf"}
     named = {name.split(" at ")[0] for name in LAWS}
@@ -67,7 +67,7 @@ def test_every_rate_is_that_of_quadrature(pair: Pair) -> None:
     log_q, log_p = q.log_prob(at).flatten(), p.log_prob(at).flatten()
     truth = (log_q.exp() * volume * (log_q - log_p)).sum().item()
     torch.manual_seed(12)
-    found = torch.stack([pairs.rate(q, p, lambda: q.rsample((10_000,))).sum() for _ in range(100)])
+    found = torch.stack([kl_divergence(q, p, lambda: q.rsample((10_000,))).sum() for _ in range(100)])
     error = found.std().item() / 10
     assert error < 0.01 * max(1.0, truth)
     assert abs(found.mean().item() - truth) < 4 * error + 1e-6
@@ -85,7 +85,7 @@ class Said(nn.Module):
         torch.manual_seed(1)
         q, p = law(self.model, "posterior"), law(self.model, "prior")
         own = q.rsample((2,))
-        said = [own, q.log_prob(own), p.log_prob(own), q.log_prob(z), p.log_prob(z), pairs.rate(q, p, lambda: own)]
+        said = [own, q.log_prob(own), p.log_prob(own), q.log_prob(z), p.log_prob(z), kl_divergence(q, p, lambda: own)]
         if p.has_rsample:
             said.append(p.rsample((5,)))
         return torch.cat([part.flatten() for part in said])
@@ -143,7 +143,7 @@ FORMULAS: dict[tuple[type, type], Callable[[], tuple[Any, Any]]] = {
 
 
 def test_the_table_has_every_formula() -> None:
-    assert set(FORMULAS) == set(pairs._CLOSED)
+    assert set(FORMULAS) == set(_CLOSED)
 
 
 @pytest.mark.parametrize("pair", FORMULAS, ids=lambda pair: "-".join(family.__name__ for family in pair))
@@ -152,6 +152,6 @@ def test_every_formula_is_the_mean_over_a_million_draws(pair: tuple[type, type])
     torch.manual_seed(12)
     z = q.sample((1_000_000,))
     each = (q.log_prob(z) - p.log_prob(z)).double().flatten()
-    closed = pairs.rate(q, p, lambda: z).double().sum().item()
+    closed = kl_divergence(q, p, lambda: z).double().sum().item()
     assert abs(each.mean().item() - closed) < 4 * each.std().item() / math.sqrt(len(each))
     assert closed > 0.05

@@ -9,8 +9,8 @@ import torch
 from laws import WIDTH, Pair
 from torch.nn.functional import normalize
 
-from elboroom.core import pairs
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
+from elboroom.core.kl import kl_divergence
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.sphere import UniformSphere, VonMisesFisher
 
@@ -57,6 +57,6 @@ def test_the_gradient_of_the_rate_at_a_large_kappa_is_its_asymptote(d: int, kapp
     """kappa A'(kappa) -> (d - 1) / (2 kappa): A' is no difference of numbers near one."""
     at = torch.tensor([kappa], dtype=torch.float64, requires_grad=True)
     q = VonMisesFisher(normalize(torch.ones(1, d).double(), dim=-1), at)
-    rate = pairs.rate(q, UniformSphere(torch.zeros(d).double()), q.sample)
+    rate = kl_divergence(q, UniformSphere(torch.zeros(d).double()), q.sample)
     (slope,) = torch.autograd.grad(rate.sum(), at)
     assert slope.item() == pytest.approx((d - 1) / (2 * kappa), rel=1e-3)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import pairs
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
+from elboroom.core.kl import kl_divergence
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.floor import Floored, Sign, deviations
@@ -35,7 +35,7 @@ def heads(spread: float = 3.0) -> Tensor:
 
 
 def rate(q: Gaussian) -> Tensor:
-    return pairs.rate(q, ZERO, lambda: torch.empty(0))
+    return kl_divergence(q, ZERO, lambda: torch.empty(0))
 
 
 @pytest.mark.parametrize(("delta", "low", "high"), [(0.1, 0.702, 1.331), (0.15, 0.641, 1.409), (0.2, 0.592, 1.476)])
@@ -85,7 +85,7 @@ def test_far_heads_stay_finite(sign: Sign) -> None:
     assert x.grad is not None
     assert torch.isfinite(x.grad).all()
     zero = torch.zeros(J)
-    found = pairs.rate(q, Gaussian(zero, zero), lambda: zero)
+    found = kl_divergence(q, Gaussian(zero, zero), lambda: zero)
     assert torch.isfinite(found).all()
     assert (found > 0.1 - 1e-5).all()
 

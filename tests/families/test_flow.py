@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from zuko.nn import MaskedLinear
 
-from elboroom.core import pairs
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import has_density, kl_divergence, require_rate
+from elboroom.core.model import LatentModel
 from elboroom.families.flow import Flowed, FlowPosterior
 from elboroom.families.gaussian import Gaussian, StandardNormal
 from elboroom.terms.evidence import kl
@@ -153,7 +155,7 @@ def test_deaf_to_z_the_flow_is_a_gaussian(steps: int) -> None:
     z = q.rsample((6,))
     torch.testing.assert_close(q.log_prob(z), Normal(loc, std).log_prob(z).sum(-1), rtol=1e-10, atol=1e-10)
 
-    closed = pairs.rate(Gaussian(loc, 2 * std.log()), StandardNormal(latent).double()(Batch(X)), lambda: z).sum(-1)
+    closed = kl_divergence(Gaussian(loc, 2 * std.log()), StandardNormal(latent).double()(Batch(X)), lambda: z).sum(-1)
     points = math.sqrt(latent) * torch.cat([torch.eye(latent), -torch.eye(latent)]).double().unsqueeze(1)
     model = LatentModel(made, StandardNormal(latent).double(), nn.Identity())
     draw = Draw(model, Batch(X), samples=2 * latent)
@@ -172,6 +174,6 @@ def test_gradients_reach_every_parameter_and_masks_hold() -> None:
 
 
 def test_a_flow_has_a_density_and_no_closed_kl() -> None:
-    assert pairs.has_density(Flowed)
-    pairs.require_rate(Flowed, Gaussian)
+    assert has_density(Flowed)
+    require_rate(Flowed, Gaussian)
     assert posterior(2, 1)(Batch(X)).mean.shape == (B, 2)

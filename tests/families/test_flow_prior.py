@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import kl_divergence
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.families.flow import Flowed, SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
@@ -107,22 +110,22 @@ def test_where_the_nets_are_deaf_the_rate_is_that_of_two_gaussians() -> None:
     )
     loc = p.mean.detach()
     scale = (p.transform(torch.ones(3).double()) - loc).detach()
-    closed = pairs.rate(q, Gaussian(loc, 2 * scale.log()), lambda: loc).sum()
+    closed = kl_divergence(q, Gaussian(loc, 2 * scale.log()), lambda: loc).sum()
     with torch.no_grad():
         z = q.sample((1_000_000,))
         ratio = q.log_prob(z) - p.log_prob(z)
     assert abs(ratio.mean() - closed).item() < 4 * ratio.std().item() / 1000
-    torch.testing.assert_close(pairs.rate(q, p, lambda: z[:1000]), ratio[:1000].mean(0))
+    torch.testing.assert_close(kl_divergence(q, p, lambda: z[:1000]), ratio[:1000].mean(0))
 
 
 def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> None:
     p = flow(2, 2)(NOTHING)
     torch.manual_seed(1)
     whole = p.sample((6,))
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     parts = []
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         parts.append(p.sample((3,)))
     torch.testing.assert_close(torch.cat(parts), whole)

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import has_density, require_density, require_rate
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import Implicit, ImplicitPosterior
@@ -76,9 +77,9 @@ def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> N
     whole, parts = Implicit(q.features.repeat(2, 1)[:4], q.generator, NOISE, J), []
     torch.manual_seed(1)
     truth = whole.sample((3,))
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         rows = whole.features[2 * rank : 2 * rank + 2]
         parts.append(Implicit(rows, q.generator, NOISE, J).sample((3,)))
@@ -86,11 +87,11 @@ def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_it_has_no_density_and_says_so() -> None:
-    assert not pairs.has_density(Implicit)
+    assert not has_density(Implicit)
     with pytest.raises(Problem, match=r"q\(z\|x\), which is implicit, has none"):
-        pairs.require_rate(Implicit, Gaussian)
+        require_rate(Implicit, Gaussian)
     with pytest.raises(Problem, match="--posterior gaussian"):
-        pairs.require_density(Implicit, "the importance-weighted bound")
+        require_density(Implicit, "the importance-weighted bound")
 
 
 def test_features_and_generator_both_learn() -> None:

@@ -10,8 +10,11 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import has_density, kl_divergence
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import ConditionalNormal, Gaussian, StandardNormal
 from elboroom.families.implicit import LinearImplicitPosterior, SharedGaussian
@@ -69,7 +72,7 @@ def test_its_density_is_exact() -> None:
     torch.testing.assert_close(q.log_prob(z), truth.log_prob(z), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(q.log_prob(z[0]), truth.log_prob(z[0]), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(q.mean, truth.mean)
-    assert pairs.has_density(SharedGaussian)
+    assert has_density(SharedGaussian)
 
 
 def test_its_samples_follow_its_density() -> None:
@@ -105,7 +108,7 @@ def test_its_rate_against_a_prior_that_is_not_standard() -> None:
     batch = Batch(X, torch.eye(2).double().repeat(2, 1))
     p = prior(batch)
     truth = torch.distributions.kl_divergence(known(made), MultivariateNormal(p.loc, torch.diag_embed(p.variance)))
-    torch.testing.assert_close(pairs.rate(made(batch), p, lambda: X), truth)
+    torch.testing.assert_close(kl_divergence(made(batch), p, lambda: X), truth)
 
 
 def test_gradients_are_those_of_finite_differences() -> None:
@@ -114,7 +117,7 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
     def value(loc: Tensor, root: Tensor) -> tuple[Tensor, Tensor]:
         q = SharedGaussian(loc, root)
-        return q.log_prob(z), pairs.rate(q, p, lambda: z)
+        return q.log_prob(z), kl_divergence(q, p, lambda: z)
 
     assert gradcheck(value, (torch.randn(B, J).double().requires_grad_(), torch.randn(J, 4).double().requires_grad_()))
 
@@ -123,9 +126,9 @@ def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> N
     loc, root = torch.randn(4, J), torch.randn(J, NOISE)
     torch.manual_seed(1)
     truth, parts = SharedGaussian(loc, root).sample((3,)), []
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         parts.append(SharedGaussian(loc[2 * rank : 2 * rank + 2], root).sample((3,)))
     torch.testing.assert_close(torch.cat(parts, 1), truth)

@@ -11,9 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.build.pseudo import LONGEST, pseudo_inputs
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Group, Method, Player, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import About, DataSet
@@ -24,8 +28,6 @@ from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNorm
 from elboroom.families.mixture import GaussianVampPrior, Mixture, MixturePrior
 from elboroom.families.pixels import GaussianLikelihood
 from elboroom.families.pseudo import PseudoImages, PseudoInputs
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.pseudo import LONGEST, pseudo_inputs
 from elboroom.nets.recurrent import RecurrentEncoder
 from elboroom.terms.evidence import kl, nll
 
@@ -113,10 +115,10 @@ def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> N
     p = mixture(2)
     torch.manual_seed(1)
     whole = p.sample((6,))
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     parts = []
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         parts.append(p.sample((3,)))
     torch.testing.assert_close(torch.cat(parts), whole)

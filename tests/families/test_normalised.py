@@ -11,15 +11,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.kl import kl_divergence
 from elboroom.core.method import descend
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
 from elboroom.families.normalised import BatchNormed, BatchNormedBoth, standardised
 from elboroom.families.point import PointPosterior
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
 from elboroom.terms.aggregate import total_correlation
 from elboroom.terms.evidence import kl, nll
 from elboroom.training import session
@@ -53,7 +55,7 @@ def batch(rows: int = B, seed: int = 0) -> Batch:
 
 
 def rate(q: Gaussian) -> Tensor:
-    return pairs.rate(q, ZERO, lambda: torch.empty(0))
+    return kl_divergence(q, ZERO, lambda: torch.empty(0))
 
 
 # -- means ---------------------------------------------------------------------------------------------------------
@@ -190,8 +192,8 @@ def test_the_statistics_are_those_of_the_global_batch(monkeypatch: pytest.Monkey
     expected = standardised(norm, whole)
     kept = deepcopy(norm.state_dict())
     norm.reset_running_stats()
-    monkeypatch.setattr(ranks, "rank", lambda: 1)
-    monkeypatch.setattr(ranks, "gather", lambda h: torch.cat([whole[: B // 2], h]))
+    monkeypatch.setattr(distributed, "rank", lambda: 1)
+    monkeypatch.setattr(distributed, "gather", lambda h: torch.cat([whole[: B // 2], h]))
     torch.testing.assert_close(standardised(norm, whole[B // 2 :]), expected[B // 2 :])
     torch.testing.assert_close(norm.state_dict(), kept)
 

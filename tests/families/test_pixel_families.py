@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli as TorchBernoulli
 from torch.distributions import Normal as TorchNormal
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.families.pixels import (
     Bernoulli,
     BernoulliLikelihood,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.families.flow import Spline, SplinePosterior
 from elboroom.families.gaussian import ConditionalNormal
 from elboroom.families.point import PointPosterior

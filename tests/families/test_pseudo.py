@@ -8,17 +8,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import pairs
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, Draw, LatentModel
-from elboroom.core.marks import PAD
+from elboroom.build.parts import Choices, Parts
+from elboroom.build.pseudo import pseudo_inputs
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import has_density
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import PAD
 from elboroom.data.dataset import DataSet
 from elboroom.families.ball import WrappedImplicitPosterior, WrappedPosterior
 from elboroom.families.pseudo import PseudoInputs, PseudoSentences, Vamp, VampImplicit, VampPrior
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.pseudo import pseudo_inputs
-from elboroom.methods.registry import card
+from elboroom.geometry.ball import Ball
+from elboroom.methods import card
 from elboroom.nets.recurrent import RecurrentEncoder
 from elboroom.terms.evidence import kl
 
@@ -97,7 +99,7 @@ def test_a_posterior_without_a_density_leaves_a_prior_without_one() -> None:
     posterior = WrappedImplicitPosterior(Net(J + 4), Ball(0.5), 4, 4, J, linear=False)
     vamp = VampPrior(posterior, PseudoInputs(X.float()), J)
     assert vamp.family is VampImplicit
-    assert not pairs.has_density(vamp.family)
+    assert not has_density(vamp.family)
     assert vamp(Batch(X)).sample((7,)).shape == (7, J)
 
 

@@ -14,9 +14,12 @@ from linear import Ppca
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import kl_divergence
 from elboroom.core.method import Method, adam
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate.codes import code_table
@@ -26,8 +29,8 @@ from elboroom.families.pixels import BernoulliLikelihood
 from elboroom.families.point import PointPosterior
 from elboroom.families.pseudo import PseudoInputs
 from elboroom.families.refined import Origin, Refined, Through, twice_differentiable
-from elboroom.methods.registry import card
-from elboroom.runs import load, train
+from elboroom.methods import card
+from elboroom.runs.lifecycle import load, train
 from elboroom.terms.evidence import kl, log_weights, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.training import session
@@ -92,7 +95,7 @@ def test_the_steps_are_those_of_sgd_with_momentum(through: Through, monkeypatch:
     steps, lr = 4, 0.05
     noises = torch.randn(steps, B, J).double()
     left = iter(noises)
-    monkeypatch.setattr(ranks, "normal", lambda shape, like, rows: next(left))
+    monkeypatch.setattr(distributed, "normal", lambda shape, like, rows: next(left))
     model = curved(steps=steps, lr=lr, momentum=0.5, clip=0.0, weight=Linear(0.2, 1.0, 10), through=through)
     batch = Batch(data().x, step=5)
     q = model.posterior(batch)
@@ -100,7 +103,7 @@ def test_the_steps_are_those_of_sgd_with_momentum(through: Through, monkeypatch:
     sgd = torch.optim.SGD(at, lr=lr, momentum=0.5)
     for noise in noises:
         now, z = Gaussian(*at), at[0] + (0.5 * at[1]).exp() * noise
-        rate = pairs.rate(now, model.prior(batch), lambda: torch.empty(0)).sum()
+        rate = kl_divergence(now, model.prior(batch), lambda: torch.empty(0)).sum()
         sgd.zero_grad()
         (0.6 * rate - model.likelihood(z.unsqueeze(0), batch).log_prob(batch.x).sum()).backward()
         sgd.step()
@@ -125,13 +128,13 @@ def test_a_gradient_is_clipped_for_each_example_alone() -> None:
 @pytest.mark.parametrize("through", ["exact", "difference", "nothing"])
 def test_each_step_has_noise_of_its_own(through: Through, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Tensor] = []
-    normal = ranks.normal
+    normal = distributed.normal
 
     def kept(*given: Any) -> Tensor:
         drawn.append(normal(*given))
         return drawn[-1]
 
-    monkeypatch.setattr(ranks, "normal", kept)
+    monkeypatch.setattr(distributed, "normal", kept)
     gradient(curved(steps=3, through=through)) if through != "nothing" else loss(curved(steps=3, through=through))
     assert len(drawn) == 4, "three steps and the sample of the loss, none drawn again for the gradient"
     assert len({noise.sum().item() for noise in drawn}) == 4

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from torch import Tensor, nn
 
-from elboroom.core import pairs, ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import kl_divergence
+from elboroom.core.model import LatentModel
 from elboroom.divergences import compare
 from elboroom.families.bessel import log_bessel
 from elboroom.families.fisher import pathwise, wood
@@ -52,7 +55,7 @@ def rate(q: Spherical) -> Tensor:
     def never() -> Tensor:
         raise AssertionError("a closed KL draws no sample")
 
-    return pairs.rate(q, prior(q.d), never)
+    return kl_divergence(q, prior(q.d), never)
 
 
 NODES = [math.pi / 2 * part for part in np.polynomial.legendre.leggauss(1500)]
@@ -361,11 +364,11 @@ def test_two_processes_draw_what_one_would(
     loc, kappa = at(4, 6), torch.linspace(0.5, 30, 6).double() if learned else torch.tensor(9.0)
     torch.manual_seed(1)
     whole, after = family(loc, kappa).sample((5,)), torch.rand(1)
-    monkeypatch.setattr(ranks, "world", lambda: 2)
-    monkeypatch.setattr(ranks, "gather", lambda t: kappa)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "gather", lambda t: kappa)
     parts = []
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         mine = slice(3 * rank, 3 * rank + 3)
         parts.append(family(loc[mine], kappa[mine] if learned else kappa).sample((5,)))
@@ -376,10 +379,10 @@ def test_two_processes_draw_what_one_would(
 def test_two_processes_draw_the_same_uniform_points(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(1)
     whole = prior(3).sample((6,))
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     parts = []
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         parts.append(prior(3).sample((3,)))
     torch.testing.assert_close(torch.cat(parts), whole)
@@ -391,7 +394,7 @@ def test_half_precision_of_the_nets_leaves_points_on_the_sphere(family: type[Sph
     with torch.autocast("cpu", torch.bfloat16):
         q = posterior(Batch(torch.randn(50, 3)))
         z = q.rsample((2,))
-        value = pairs.rate(q, SpherePrior(5)(Batch(torch.empty(0))), lambda: z)
+        value = kl_divergence(q, SpherePrior(5)(Batch(torch.empty(0))), lambda: z)
     assert z.dtype == value.dtype == torch.float32
     torch.testing.assert_close(z.norm(dim=-1), torch.ones(2, 50), atol=1e-5, rtol=0)
     assert value[0].item() == pytest.approx(rate(law(family, 20.0, 5)).item(), rel=1e-6)

@@ -12,8 +12,10 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.families.gaussian import ConditionalNormal, StandardNormal
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
 from elboroom.terms.evidence import kl
@@ -87,9 +89,9 @@ def test_two_processes_draw_what_one_would(name: str, monkeypatch: pytest.Monkey
     torch.manual_seed(1)
     whole = p.sample((6,))
     parts = []
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         parts.append(p.sample((3,)))
     torch.testing.assert_close(torch.cat(parts), whole)

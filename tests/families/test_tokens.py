@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch, Draw, LatentModel
-from elboroom.core.marks import END, PAD, START
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import END, PAD, START
 from elboroom.families.decoding import Greedy
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.tokens import TokenLikelihood, Tokens

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
+from elboroom.evaluate import robustness
 from elboroom.families.flow_prior import FlowPrior
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.pixels import BernoulliLikelihood
-from elboroom.latent import robustness
 
 
 class Copy(torch.nn.Module):

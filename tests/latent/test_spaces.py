@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from elboroom.core.ball import Ball
-from elboroom.core.draw import LatentModel
+from elboroom.core.model import LatentModel
 from elboroom.data.dataset import DataSet
 from elboroom.families.ball import Wrapped, WrappedPrior
-from elboroom.latent.spaces import Euclidean, Hyperbolic, Sphere, space_of
-from elboroom.runs import train
+from elboroom.geometry.ball import Ball
+from elboroom.geometry.spaces import Euclidean, Hyperbolic, Sphere, space_of
+from elboroom.runs.lifecycle import train
 
 TINY: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-300", "threads": 1}
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from elboroom.core.ball import beside_others
+from elboroom.build.axes import POSTERIORS, PRIORS
+from elboroom.core.kl import has_density
 from elboroom.core.method import adam
-from elboroom.core.pairs import has_density
+from elboroom.core.points import beside_others
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.split import Split
-from elboroom.methods.axes import POSTERIORS, PRIORS
 from elboroom.training import session
 from elboroom.training.batches import Batches
 from elboroom.training.loop import Loop

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 import elboroom
-from elboroom.core.draw import Batch
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
 from elboroom.core.method import adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import ConditionalNormal
 from elboroom.families.structured import SpikeAndSlab
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.methods import card
 from elboroom.training.loop import move
 
 SMALL: dict[str, Any] = {"steps": 3, "batch_size": 16, "latent": 3, "threads": 1}

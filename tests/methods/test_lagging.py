@@ -12,13 +12,14 @@ from contract import FIT, Bench, Killed, act_at, kill, newest, same
 from torch import Tensor
 
 from elboroom import resume
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
 from elboroom.core.method import Method, adam, descend, once, times
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.methods.lagging import InformationStop
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
 from elboroom.terms.evidence import kl
 from elboroom.training import loop as training
 from elboroom.training import session

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from elboroom.build.parts import Parts
 from elboroom.data.dataset import DataSet
 from elboroom.methods.implicit import lesson
-from elboroom.methods.parts import Parts
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from elboroom import Problem, cli, load
-from elboroom.methods import plugins, registry
+from elboroom.build import plugins, registry
 
 MINE = """
 from elboroom import method
 from elboroom.core.method import Method, descend
-from elboroom.methods.parts import Parts
-from elboroom.methods.registry import NonNegative
+from elboroom.build.parts import Parts
+from elboroom.build.registry import NonNegative
 from elboroom.terms.evidence import kl, nll
 
 

@@ -10,8 +10,10 @@ import torch
 from contract import Bench, same
 from torch import Tensor
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.divergences.kernels import SCALES

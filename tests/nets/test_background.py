@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elboroom import nets
-from elboroom.nets import background
+from elboroom.nets.fast import background
 
 
 def encoder(name: str, shape: tuple[int, int, int]) -> nn.Module:

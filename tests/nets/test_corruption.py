@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch
-from elboroom.core.marks import END, PAD, START, UNK
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import END, PAD, START, UNK
 from elboroom.nets import corruption
 from elboroom.nets.corruption import Corrupted, Corruption
 
@@ -133,10 +133,10 @@ def test_two_processes_see_the_noise_of_one(monkeypatch: pytest.MonkeyPatch) -> 
     x, noisy = sentences(40), Corruption(0.0, 0.3, 0.3, 2, V)
     torch.manual_seed(1)
     truth, parts = noisy(x), []
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     monkeypatch.setattr(corruption, "longest", lambda length, like: x.shape[1])
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         parts.append(noisy(x[20 * rank : 20 * rank + 20]))
     assert torch.cat(parts).equal(truth)

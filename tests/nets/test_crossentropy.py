@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elboroom.nets import crossentropy
-from elboroom.nets.crossentropy import Head
+from elboroom.nets.fast import crossentropy
+from elboroom.nets.fast.crossentropy import Head
 
 N, H, V = 7, 4, 11
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
-from elboroom.core.ball import EDGE, ROUNDED, Ball
-from elboroom.core.draw import Batch
+from elboroom.core.batch import Batch
 from elboroom.families.pixels import BernoulliLikelihood
+from elboroom.geometry.ball import EDGE, ROUNDED, Ball
 from elboroom.nets.dual import DualCritic
 from elboroom.nets.gyroplane import Flat, GyroplaneLayer, Gyroplanes, gyroplane
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elboroom.nets.halving import Double, Halve
+from elboroom.nets.fast.halving import Double, Halve
 
 
 def plain(layer: nn.Conv2d | nn.ConvTranspose2d, x: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ def test_the_layout_of_the_input_does_not_matter(kind: type[Halve | Double]) -> 
 
 MIXED = """
 import torch
-from elboroom.nets.halving import Double, Halve
+from elboroom.nets.fast.halving import Double, Halve
 for layer in (Halve(3, 2), Double(3, 2)):
     x = torch.randn(2, 3, 8, 8, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.marks import PAD
 from elboroom.core.problem import Problem
-from elboroom.nets import lstm
-from elboroom.nets.packing import Packing
+from elboroom.core.vocabulary import PAD
+from elboroom.nets.fast import lstm
+from elboroom.nets.fast.packing import Packing
 
 X = torch.tensor([[1, 5, 6, 2, 0, 0], [1, 7, 4, 8, 9, 2], [1, 2, 0, 0, 0, 0], [1, 5, 12, 2, 0, 0]])
 LENGTHS = (X != PAD).sum(1)

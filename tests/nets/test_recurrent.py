@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elboroom.core import ranks
-from elboroom.core.marks import PAD, START, UNK
+from elboroom.core import distributed
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import PAD, START, UNK
 from elboroom.nets import autoregressive, dropout, sentences
-from elboroom.nets.packing import Packing
+from elboroom.nets.fast.packing import Packing
 from elboroom.nets.recurrent import RecurrentDecoder, RecurrentEncoder
 
 V = 13
@@ -332,11 +332,11 @@ def test_two_processes_drop_what_one_would(name: str, monkeypatch: pytest.Monkey
     z = torch.randn(2, 4, 3)
     torch.manual_seed(1)
     truth, parts = net.log_prob(z, X), []
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     for module in (dropout, autoregressive):
         monkeypatch.setattr(module, "longest", lambda length, like: max(length, X.shape[1] - 1))
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         torch.manual_seed(1)
         mine = slice(2 * rank, 2 * rank + 2)
         x = X[mine, : int(LENGTHS[mine].max())]

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from elboroom.core.marks import PAD
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import PAD
 from elboroom.nets import sentences, transformer
 from elboroom.nets.transformer import Transformer
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from elboroom.data.dataset import DataSet
-from elboroom.methods.registry import cards
+from elboroom.methods import cards
 from elboroom.training import session
 from elboroom.training.session import Own
 from elboroom.training.spec import specify

@@ -15,8 +15,8 @@ import pytest
 from elboroom.data.dataset import DataSet
 from elboroom.report import write_report
 from elboroom.report.numbers import measured, numbers, rounded
-from elboroom.run import Run
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
+from elboroom.runs.run import Run
 
 TINY: dict[str, Any] = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
 VOID = {"meta", "link", "img", "br", "path", "polyline", "line", "circle"}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from elboroom.studies.pool import Told
+from elboroom.studies.engines.pool import Told
+from elboroom.studies.engines.work import attempt
+from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
-from elboroom.studies.tables import Measure
-from elboroom.studies.work import attempt
 
 Elbo = Callable[..., tuple[int, str, str]]
 TINY: dict[str, Any] = {

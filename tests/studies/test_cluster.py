@@ -11,9 +11,9 @@ from small_studies import MEASURE, TINY, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, query, run_study
-from elboroom.studies.cluster import Cluster, Notes, mark_of, task
-from elboroom.studies.gather import Store, pack, unpack
-from elboroom.studies.pool import Pool
+from elboroom.studies.engines.pool import Pool
+from elboroom.studies.engines.ray import Cluster, Notes, mark_of, task
+from elboroom.studies.store.remote import Store, pack, unpack
 
 needs_ray = pytest.mark.skipif(
     __import__("importlib").util.find_spec("ray") is None, reason="Ray is not installed: pip install 'elboroom[ray]'"
@@ -113,7 +113,7 @@ def test_an_address_takes_the_weights_and_gives_them_to_another_node(
 
 
 def test_checkpoints_are_mirrored_while_a_run_goes_on(expected: Path, tmp_path: Path) -> None:
-    from elboroom.studies.gather import Mirror
+    from elboroom.studies.store.remote import Mirror
 
     store = Store(f"file://{tmp_path / 'far'}")
     mirror = Mirror(store, expected, "run")

@@ -13,10 +13,10 @@ from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, run_study, write_report
-from elboroom.studies.scores import Scores
+from elboroom.studies.results.scores import Scores
+from elboroom.studies.results.summary import summary
+from elboroom.studies.results.table import query, results
 from elboroom.studies.study import FILE
-from elboroom.studies.summary import summary
-from elboroom.studies.table import query, results
 
 
 def values(folder: Path, metric: str) -> list[float]:

@@ -15,10 +15,10 @@ from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, run_study
-from elboroom.studies.index import Index
+from elboroom.studies.engines.work import CODES, attempt, perform
+from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
-from elboroom.studies.tables import Measure
-from elboroom.studies.work import CODES, attempt, perform
+from elboroom.studies.store.index import Index
 from elboroom.training.recorder import read_log
 
 
@@ -221,7 +221,7 @@ def test_a_full_disk_stops_the_study_and_loses_nothing(
 def test_a_disk_that_has_no_room_for_all_is_told_after_the_first_run(
     tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elboroom.studies.disk.free", lambda folder: 1000)
+    monkeypatch.setattr("elboroom.studies.store.disk.free", lambda folder: 1000)
     one = more(tables, runs=[{"method": "beta-vae", "beta": [1, 2]}], seeds=1)
     with pytest.warns(UserWarning, match=r"2 runs like the first take about .* and 1 kB are free") as told:
         run_study(one, tmp_path / "out", Here(), quiet=True)
@@ -246,7 +246,7 @@ def test_an_error_that_nobody_expected_is_kept_with_its_traceback(
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by nought\nand a second line")
 
-    monkeypatch.setattr("elboroom.studies.work.trained", broken)
+    monkeypatch.setattr("elboroom.studies.engines.work.trained", broken)
     cell: Cell = Study.of(tables).cells()[0]
     told = attempt(cell, tmp_path, Measure())
     assert told == {"state": "failed", "error": "ZeroDivisionError: by nought and a second line"}

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.studies.index import Index, driven, driving, holding
 from elboroom.studies.space import Cell
+from elboroom.studies.store.index import Index, driven, driving, holding
 
 A, B = Cell("vae", "mnist", None, 0, {}), Cell("vae", "mnist", None, 1, {"beta": 2})
 HOLD = """
 import sys, time
 from pathlib import Path
-from elboroom.studies.index import driving
+from elboroom.studies.store.index import driving
 with driving(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
@@ -53,7 +53,7 @@ def test_a_torn_line_costs_that_line_only(cut: int, tmp_path: Path) -> None:
 
 def test_a_line_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = []
-    monkeypatch.setattr("elboroom.studies.index.os.fsync", lambda number: synced.append(os.fstat(number).st_size))
+    monkeypatch.setattr("elboroom.studies.store.index.os.fsync", lambda number: synced.append(os.fstat(number).st_size))
     Index(tmp_path).append(A, "done")
     assert synced == [(tmp_path / "index.jsonl").stat().st_size]
 
@@ -65,7 +65,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, monkeypat
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("elboroom.studies.index.os.fsync", full)
+    monkeypatch.setattr("elboroom.studies.store.index.os.fsync", full)
     with pytest.raises(Problem, match=r"no space left to write .*index\.jsonl: all finished runs are kept"):
         index.append(B, "done")
     assert index.read()[A.name].state == "done"

@@ -18,9 +18,9 @@ from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, results, run_study, write_report
-from elboroom.studies.charts import violins
-from elboroom.studies.exhibits import Exhibit
-from elboroom.studies.scores import Scores
+from elboroom.studies.results.charts import violins
+from elboroom.studies.results.exhibits import Exhibit
+from elboroom.studies.results.scores import Scores
 
 CHARTS = {"violins", "strengths", "trade-off", "plane", "training", "correlations", "udr", "variance", "labels", "flips",
           "best-aggregate", "best-activity"}  # fmt: skip

@@ -20,9 +20,9 @@ from small_studies import MEASURE, TINY, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, run_study
-from elboroom.studies.pool import Pool, cores
+from elboroom.studies.engines.pool import Pool, cores
+from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
-from elboroom.studies.tables import Measure
 from elboroom.training.recorder import read_log
 
 pytestmark = pytest.mark.processes
@@ -173,7 +173,7 @@ def test_a_run_that_kills_its_workers_is_given_up(
     fatal.write_text(
         "import os, sys, threading, time\n"
         "def wait():\n"
-        "    while 'elboroom.studies.work' not in sys.modules: time.sleep(0.01)\n"
+        "    while 'elboroom.studies.engines.work' not in sys.modules: time.sleep(0.01)\n"
         "    from elboroom.studies import work\n"
         "    good = work.trained\n"
         "    def trained(cell, *rest):\n"
@@ -181,7 +181,7 @@ def test_a_run_that_kills_its_workers_is_given_up(
         "        return good(cell, *rest)\n"
         "    while not hasattr(work, 'tidy'): time.sleep(0.01)\n"
         "    work.trained = trained\n"
-        "if 'elboroom.studies.worker' in ' '.join(sys.orig_argv): threading.Thread(target=wait, daemon=True).start()\n"
+        "if 'elboroom.studies.engines.worker' in ' '.join(sys.orig_argv): threading.Thread(target=wait, daemon=True).start()\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     study = Study.of({"data": str(squares), "seeds": 3, "every": TINY, "runs": [{"method": "vae"}], "measure": MEASURE})
@@ -204,7 +204,7 @@ def test_workers_that_cannot_start_are_no_fault_of_the_runs(
 
 def test_cores_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Pool().width == cores()
-    monkeypatch.setattr("elboroom.studies.pool.cores", lambda: 8)
+    monkeypatch.setattr("elboroom.studies.engines.pool.cores", lambda: 8)
     assert [Pool(threads=t).width for t in (1, 2, 3, 8, 16)] == [8, 4, 2, 1, 1]
     assert Pool(workers=5, threads=2).width == 5
     with pytest.raises(Problem, match="--workers -1"):
@@ -215,7 +215,7 @@ def test_every_worker_has_its_share_of_threads(squares: Path, tmp_path: Path) ->
     """What a worker prints of itself: its limits are in its environment before torch is loaded."""
     from queue import SimpleQueue
 
-    from elboroom.studies.pool import Worker
+    from elboroom.studies.engines.pool import Worker
 
     (tmp_path / "runs").mkdir()
     worker = Worker(3, tmp_path / "log", SimpleQueue())

@@ -12,10 +12,10 @@ from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, results, run_study
-from elboroom.studies.pool import Told
+from elboroom.studies.engines.pool import Told
+from elboroom.studies.schema import Measure
 from elboroom.studies.search import Trials
 from elboroom.studies.space import Cell
-from elboroom.studies.tables import Measure
 
 optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'elboroom[optuna]'")
 

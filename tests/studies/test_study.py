@@ -139,7 +139,7 @@ def test_a_million_runs_ask_first(elbo: Elbo, squares: Path, tmp_path: Path, mon
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     begun = []
     monkeypatch.setattr(
-        "elboroom.studies.conduct.run_study",
+        "elboroom.studies.run.run_study",
         lambda study, *_, **__: begun.append(study.count) or {"done": 0, "failed": 0},
     )
     assert elbo("study", "run", file, "--out", tmp_path / "out")[0] == 0

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from small_studies import Elbo, Here
 
-from elboroom import measures
 from elboroom.core.problem import Problem
-from elboroom.runs import load
+from elboroom.runs.lifecycle import load, measure
 from elboroom.studies import Study, query, results, run_study, summarise
-from elboroom.studies.summary import digits, latex, made_by, markdown, wide
-from elboroom.studies.table import COLUMNS, as_csv, timings, write_tables
+from elboroom.studies.results.summary import digits, latex, made_by, markdown, wide
+from elboroom.studies.results.table import COLUMNS, as_csv, timings, write_tables
 
 
 def row(value: float | None, metric: str = "mig", **other: Any) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def test_every_number_of_every_run_is_a_row(whole: Path, tables: dict[str, Any])
 
 def test_udr_is_that_of_the_runs_of_one_setting(whole: Path, tables: dict[str, Any]) -> None:
     cells = Study.of(tables).cells()[:2]
-    expected = measures.agreement([load(whole / "runs" / cell.name) for cell in cells], n=50)
+    expected = measure.agreement([load(whole / "runs" / cell.name) for cell in cells], n=50)
     found = {r["run"]: r["value"] for r in results(whole) if r["metric"] == "udr"}
     assert len(found) == 8
     for cell, entry in zip(cells, expected.values(), strict=True):

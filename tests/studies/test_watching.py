@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from elboroom.studies.progress import Board, duration
 from elboroom.studies.space import Cell
-from elboroom.studies.watching import Board, duration
 
 CELLS = [Cell("vae", "mnist", None, seed, {"steps": 100}) for seed in range(4)]
 
@@ -14,7 +14,7 @@ def test_done_running_failed_and_the_time_that_remains(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("elboroom.studies.watching.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("elboroom.studies.progress.time.monotonic", lambda: now[0])
     board = Board(6, CELLS, done=2)
     assert board.remaining is None
     assert board.line == "2/6 done  0 running  0 failed"

@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam
+from elboroom.core.model import LatentModel
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import StandardNormal
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.methods import card
 from elboroom.terms.adversarial import critic_nll, density_ratio, permuted
 from elboroom.training.batches import Batches, batch_of, reseed
 from elboroom.training.loop import Loop, move

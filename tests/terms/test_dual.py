@@ -10,15 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam, descend
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.ball import WrappedImplicitPosterior, WrappedPrior
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.geometry.ball import Ball
+from elboroom.methods import card
 from elboroom.nets.dual import DualCritic
 from elboroom.terms import dual as module
 from elboroom.terms.dual import BETAS, LESSONS, dual, dual_critic, dual_rate, learned_dual

@@ -11,15 +11,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.families.point import PointPosterior
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.methods import card
 from elboroom.terms.evidence import iw_bound, kl, log_weights, nll
 
 Exact = Callable[[Draw], Draw]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from elboroom.build.parts import Choices, Parts
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.methods import card
 
 STEERED: list[tuple[str, dict[str, Any]]] = [
     ("beta-vae", {"beta": 4.0}),

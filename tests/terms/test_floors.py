@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from elboroom.core import ranks
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import GaussianPosterior, StandardNormal
@@ -108,7 +110,7 @@ def test_the_mask_falls_to_zero_where_the_hinge_stays_at_the_floor() -> None:
 def test_the_mean_is_that_of_the_global_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a rank whose own rates are low, a batch that is above the floor as a whole keeps its gradient."""
     low = torch.full((B, J), 0.3).double()
-    monkeypatch.setattr(ranks, "mean", lambda value: value + 1)
+    monkeypatch.setattr(distributed, "mean", lambda value: value + 1)
     for unit in ("total", "per_dim"):
         assert torch.equal(gradient(free_bits(kl(), TARGET, unit, "batch"), low)[1], gradient(kl(), low)[1])
         assert not gradient(free_bits(kl(), TARGET, unit, "sample"), low)[1].any()

@@ -11,16 +11,18 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
-from elboroom.core import ranks
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core import distributed
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam
+from elboroom.core.model import LatentModel
 from elboroom.data.dataset import DataSet
 from elboroom.divergences.variational import DIVERGENCES, FDivergence
 from elboroom.families.ball import WrappedPrior, normal
 from elboroom.families.gaussian import Gaussian, StandardNormal
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.geometry.ball import Ball
+from elboroom.methods import card
 from elboroom.nets.gyroplane import Flat
 from elboroom.terms import adversarial
 from elboroom.terms.adversarial import f_critic, f_penalty, fool, joint_critic, joint_ratio, prior_critic
@@ -245,9 +247,9 @@ def test_two_processes_contrast_with_what_one_would(adaptive: bool, monkeypatch:
         return seen[1]
 
     whole, parts = noise(slice(0, 6)), []
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         parts.append(noise(slice(3 * rank, 3 * rank + 3)))
     torch.testing.assert_close(torch.cat(parts), whole)
 

@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 import elboroom.terms
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.divergences.variational import DIVERGENCES
 from elboroom.families.gaussian import ConditionalNormal, Gaussian, GaussianPosterior
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
+from elboroom.geometry.ball import Ball
 from elboroom.terms.evidence import kl, nll
 from elboroom.training.batches import reseed
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from elboroom.core import pairs
+from elboroom.core.kl import kl_divergence
 from elboroom.families.gaussian import Gaussian
 from elboroom.terms.information import information
 
@@ -37,5 +37,5 @@ def test_the_rate_is_information_and_the_kl_of_the_aggregate() -> None:
     found = torch.stack([information(q.loc, q.logvar, n).mean() for n in noise[:400]]).mean()
     z = q.loc + q.stddev * noise[:400]
     aggregate = torch.logsumexp(q.log_prob(z.unsqueeze(2)), 2) - math.log(M) - p.log_prob(z)
-    rate = pairs.rate(q, p, lambda: z).sum(1).mean()
+    rate = kl_divergence(q, p, lambda: z).sum(1).mean()
     assert (found + aggregate.mean()).item() == pytest.approx(rate.item(), abs=0.05)

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
-from elboroom.core.ball import Ball
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
 from elboroom.core.method import Method, adam
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.divergences.kernels import off_diagonal_mean
@@ -24,8 +26,8 @@ from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.families.point import PointPosterior
 from elboroom.families.sphere import SpherePrior
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.geometry.ball import Ball
+from elboroom.methods import card
 from elboroom.terms import transport
 from elboroom.terms.evidence import nll
 from elboroom.terms.transport import (

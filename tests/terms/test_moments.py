@@ -7,7 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import Gaussian, StandardNormal

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from elboroom.core import ranks
+from elboroom.core import distributed
 from elboroom.core.problem import Problem
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
@@ -189,10 +189,10 @@ def test_splits_are_kept_apart() -> None:
 
 def test_ranks_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rows(made("buckets"), range(5))
-    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "world", lambda: 2)
     parts = []
     for rank in (0, 1):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         parts.append(rows(made("buckets"), range(5)))
     assert [a + b for a, b in zip(*parts, strict=True)] == whole
     assert all(len(part) == 2 for part in parts[0])

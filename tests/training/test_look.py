@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from elboroom.core.draw import Batch, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.model import LatentModel
 from elboroom.data.dataset import DataSet
 from elboroom.families.implicit import Implicit
 from elboroom.families.point import PointPosterior
-from elboroom.runs import train
+from elboroom.runs.lifecycle import train
 from elboroom.training.watches import held_out, negative_elbo
 
 

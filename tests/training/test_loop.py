@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from elboroom.build.parts import Choices, Parts
 from elboroom.core.draw import Draw
 from elboroom.core.method import adam
 from elboroom.data.arrays import dataset
-from elboroom.methods.parts import Choices, Parts
-from elboroom.methods.registry import card
+from elboroom.methods import card
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.loop import Loop
 

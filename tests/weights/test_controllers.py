@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from elboroom.core.draw import Batch, Draw, LatentModel
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.families.gaussian import StandardNormal
 from elboroom.weights.controllers import PI, Hold, MinimumRate

@@ -10,7 +10,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.text.ngrams import Floats, Ngram, Words, check_order, ngrams, split
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.text.ngrams import Words, check_order, ngrams, per_word, split
 
 

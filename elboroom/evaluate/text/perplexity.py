@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.text.kneser_ney import UNKNOWN, KneserNey, Scored
 from elboroom.evaluate.text.ngrams import check, split
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.draw import LatentModel
+from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, Bytes, DataSet
 from elboroom.evaluate.codes import code_table

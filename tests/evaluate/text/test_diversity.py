@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.text import average_length, distinct_count, distinct_ratio, unigram_entropy, unigram_kl
 from elboroom.evaluate.text.ngrams import per_word
 

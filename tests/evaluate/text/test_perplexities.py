@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.number import Number
+from elboroom.evaluate.result import Number
 from elboroom.evaluate.text import KneserNey, bleu, forward_perplexity, measure, reverse_perplexity, self_bleu
 
 VERBS, NOUNS = ("sees", "likes", "wants", "has"), ("dog", "cat", "house", "tree", "book", "ball", "sun", "moon")

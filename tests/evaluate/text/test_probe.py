@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.text import probe
+from elboroom.evaluate import probe
 
 Floats = NDArray[np.float64]
 

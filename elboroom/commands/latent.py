@@ -1,0 +1,264 @@
+"""elbo encode, sample, reconstruct, traverse, interpolate, analogy, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elboroom.commands.output import Folder, Json, Seed, SplitName, print_json, say
+from elboroom.core.problem import Problem, unknown
+
+if TYPE_CHECKING:
+    from elboroom.runs.run import Run
+
+Picture = Annotated[
+    Path | None,
+    typer.Option("--out", help="a .png or .gif file, .npy for the values; for text .txt", show_default="by command"),
+]
+Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="sentences of yours, for text")]
+Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", help="of --decode sample, 1 where none is said", min=0.01)
+]
+TopK = Annotated[int | None, typer.Option("--top-k", help="draw among the K likeliest words; 0 is all", min=0)]
+TopP = Annotated[
+    float | None, typer.Option("--top-p", help="draw among the likeliest words that hold P", min=0.01, max=1.0)
+]
+As = Annotated[
+    str, typer.Option("--as", metavar="LABEL=VALUE,...", help="what a conditional model is given", show_default=False)
+]
+EMPTY = "(empty)"  # a sentence without words
+Width = Annotated[int | None, typer.Option("--beam", help="width of --decode beam, 5 where none is said", min=1)]
+
+
+def encode(
+    folder: Folder,
+    data: Annotated[str | None, typer.Option("--data", help="what to encode", show_default="the run's data")] = None,
+    out: Annotated[Path, typer.Option("--out", help="an .npy file")] = Path("codes.npy"),
+    json: Json = False,
+) -> None:
+    """Write the codes E[z|x] of a data set, one row an example."""
+    import numpy as np
+
+    from elboroom.data import registry
+    from elboroom.runs.lifecycle import load
+
+    if out.suffix != ".npy":
+        raise Problem(f"--out {out}: codes are written to a .npy file")
+    run = load(folder)
+    reading = run.spec.reading if run.tokeniser is not None else None
+    sized = data is not None and (Path(data).is_dir() or data == run.spec.data["source"])
+    size = run.spec.data["size"] if sized else None
+    codes = run.encode(run.data if data is None else registry.load(data, size=size, reading=reading))
+    try:
+        with out.open("wb") as file:
+            np.save(file, codes)
+    except OSError as error:
+        raise Problem(f"cannot write {out}: {error.strerror}") from error
+    print_json({"out": str(out), "shape": list(codes.shape)}) if json else say(f"{out}: codes of shape {codes.shape}")
+
+
+def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
+           decode: Decode = None, temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
+           labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Draw images from the prior, or sentences."""
+    from elboroom.runs.lifecycle import load
+
+    run = load(folder)
+    how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
+    made = run.sample(n, seed, _given(run, labels, n), how)
+    if run.tokeniser is not None:
+        return _sentences([[sentence] for sentence in made], out, json)
+    _arrays(made, out, "samples", json, _rows(made, round(len(made) ** 0.5)))
+
+
+def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
+                n: Annotated[int | None, typer.Option("--n", min=1, help="how many, of the data", show_default="10")] = None,
+                split: SplitName = None, decode: Decode = None,
+                temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
+                labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Draw inputs above what the model makes of them; for text, yours or some of the data."""
+    import numpy as np
+
+    from elboroom.runs.lifecycle import load
+    from elboroom.training.batches import reseed
+
+    run = load(folder)
+    how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
+    if run.tokeniser is not None:
+        given, read = _asked(run, sentences, n, split, seed, 10)
+        reseed(seed)
+        made = run.reconstruct(given, _given(run, labels, len(read)), how)
+        return _sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
+    _only_text(sentences)
+    batch = run.examples(n or 10, split, seed)
+    grid = np.stack([batch.x.numpy(), run.reconstruct(batch, _given(run, labels, len(batch.x)), how)])
+    _arrays(grid, out, "reconstructions", json)
+
+
+def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
+             points: Annotated[int, typer.Option("--points", min=2)] = 10,
+             reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH; on the sphere at most 1")] = 3.0,
+             labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Move along one dimension at a time, those of the highest rate first."""
+    from elboroom.runs.lifecycle import load
+
+    run = load(folder)
+    u = _given(run, labels, 1)
+    if run.tokeniser is not None:
+        if sentences and len(sentences) != 1:
+            raise Problem(f"a traversal is around 1 sentence, and {len(sentences)} were given")
+        given, _ = _asked(run, sentences, None, None, seed, 1)
+        made, ends = run.traverse(given, points=points, reach=reach, u=u), run.space.reach(reach)
+        marks = [f"{(2 * i / (points - 1) - 1) * ends:+.2f}  " for i in range(points)]
+        return _sentences(made, out, json, [f"z{j}" for j in run.order], marks)
+    _only_text(sentences)
+    grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach, u=u)
+    _arrays(grid, out, "traversal", json)
+
+
+def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
+                n: Annotated[int | None, typer.Option("--n", min=1, help="how many, of the data", show_default="5")] = None,
+                points: Annotated[int, typer.Option("--points", min=2)] = 10,
+                spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
+                decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
+                json: Json = False) -> None:  # fmt: skip
+    """Go from one example to another through the latent space; for text, between two sentences of yours."""
+    from elboroom.runs.lifecycle import load
+    from elboroom.training.batches import reseed
+
+    run, how = load(folder), _decoding(decode, beam)
+    if run.tokeniser is not None:
+        if sentences and len(sentences) != 2:
+            raise Problem(f"an interpolation goes between 2 sentences, and {len(sentences)} were given")
+        asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i, 5) for i in (0, 1)]
+        left, right, u = asked[0][0], asked[1][0], _given(run, labels, len(asked[0][1]))
+        reseed(seed)
+        made = run.interpolate(left, right, points, spherical, how, u)
+        heads = [f"from: {a}\nto:   {b}" for a, b in zip(asked[0][1], asked[1][1], strict=True)]
+        return _sentences(made, out, json, heads, [f"{i / (points - 1):.2f}  " for i in range(points)])
+    _only_text(sentences)
+    left, right = run.examples(n or 5, seed=seed), run.examples(n or 5, seed=seed + 1)
+    grid = run.interpolate(left, right, points, spherical, how, _given(run, labels, len(left.x)))
+    _arrays(grid, out, "interpolation", json)
+
+
+def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
+            c: Annotated[str, typer.Argument(metavar="C")],
+            strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
+            decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
+            json: Json = False) -> None:  # fmt: skip
+    """Decode a - b + c, the codes of three sentences."""
+    from elboroom.runs.lifecycle import load
+    from elboroom.training.batches import reseed
+
+    run = load(folder)
+    if run.tokeniser is None:
+        raise Problem("analogies at the command line are of sentences; for images use run.analogy in Python")
+    reseed(seed)
+    made = run.analogy([a], [b], [c], strength, _decoding(decode, beam), _given(run, labels, 1))
+    _sentences([made], None, json)
+
+
+def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
+    """How sentences are decoded, or None if nothing was said; an option says which way it is of."""
+    from elboroom.families.decoding import Beam, Greedy, Sampling
+
+    sampling = {option: value for option, value in options.items() if value is not None}
+    name = name or ("beam" if beam is not None else "sample" if sampling else None)
+    if name not in (None, "greedy", "sample", "beam"):
+        raise unknown("way to decode", str(name), ["greedy", "sample", "beam"])
+    if sampling and name != "sample":
+        raise Problem(f"--{next(iter(sampling)).replace('_', '-')} is of --decode sample, not of {name}")
+    if beam is not None and name != "beam":
+        raise Problem(f"--beam is of --decode beam, not of {name}")
+    return {None: None, "greedy": Greedy(), "sample": Sampling(**sampling), "beam": Beam(width=beam or 5)}[name]
+
+
+def _asked(
+    run: Run, sentences: list[str] | None, n: int | None, split: str | None, seed: int, default: int
+) -> tuple[Any, list[str]]:
+    """What is handed to a model of text, and how it is read: sentences that were given, or some of the data."""
+    if sentences:
+        for flag, said in (("n", n), ("split", split)):
+            if said is not None:
+                raise Problem(f"--{flag} is of examples of the data, and sentences were given: leave it out")
+        return sentences, [run.seen(sentence) for sentence in sentences]
+    batch = run.examples(n or default, split, seed)
+    assert batch.index is not None
+    return batch, run.data.sentences(batch.index.numpy())
+
+
+def _given(run: Run, labels: str, n: int) -> Any:
+    """u of n examples by the labels that were said, or None if none were."""
+    pairs = [pair.partition("=") for pair in labels.split(",") if pair.strip()]
+    if any(not (name.strip() and sign) for name, sign, _ in pairs):
+        raise Problem(f"--as {labels}: say LABEL=VALUE, with commas between several")
+    return run.labelled(n, **{name.strip(): value.strip() for name, _, value in pairs}) if pairs else None
+
+
+def _only_text(sentences: list[str] | None) -> None:
+    if sentences:
+        raise Problem("this model is of images or vectors: it takes no sentences")
+
+
+def _sentences(
+    rows: list[list[str]], out: Path | None, json: bool, heads: list[str] | None = None, marks: list[str] | None = None
+) -> None:
+    """Rows of sentences, one a line and a blank line between rows of several; what is above a row, and before each line."""
+    gap = "\n\n" if any(len(row) > 1 for row in rows) else "\n"
+    tops, before = [f"{head}\n" for head in heads or []] or [""] * len(rows), marks or [""] * max(map(len, rows))
+    lines = [[mark + (sentence or EMPTY) for mark, sentence in zip(before, row, strict=False)] for row in rows]
+    text = gap.join(top + "\n".join(row) for top, row in zip(tops, lines, strict=True))
+    if out is not None:
+        if out.suffix in (".png", ".gif"):
+            raise Problem(f"--out {out}: sentences are written to a .txt file")
+        out.write_text(text + "\n", encoding="utf-8")
+        return print_json({"out": str(out), "rows": len(rows)}) if json else say(str(out))
+    print_json(rows) if json else print(text)
+
+
+def _rows(images: Any, columns: int) -> Any:
+    """(n, C, H, W) as rows of `columns`; what is missing stays blank."""
+    import numpy as np
+
+    rows = -(-len(images) // columns)
+    grid = np.ones((rows * columns, *images.shape[1:]), images.dtype)
+    grid[: len(images)] = images
+    return grid.reshape(rows, columns, *images.shape[1:])
+
+
+def _arrays(values: Any, out: Path | None, name: str, json: bool, grid: Any = None) -> None:
+    """Values as .npy; images (rows, columns, C, H, W) as a .png, which is their default, or column by column as a .gif."""
+    import numpy as np
+
+    from elboroom.plots import save_gif, save_grid
+
+    grid = values if grid is None else grid
+    images = grid.ndim == 5
+    out = out or Path(f"{name}.{'png' if images else 'npy'}")
+    if out.suffix == ".npy":
+        with out.open("wb") as file:
+            np.save(file, values)
+    elif not images:
+        raise Problem(f"--out {out}: pictures are for images, and this model is of vectors; use a .npy file")
+    elif out.suffix == ".png":
+        save_grid(grid, out)
+    elif out.suffix == ".gif":
+        save_gif(grid, out)
+    else:
+        raise Problem(f"--out {out}: a picture is a .png or .gif file, values are a .npy file")
+    shape = list((values if out.suffix == ".npy" else grid).shape)
+    print_json({"out": str(out), "shape": shape}) if json else say(f"{out}")
+
+
+def report(folder: Folder, out: Annotated[Path | None, typer.Option("--out", show_default="DIR/report.html")] = None,
+           json: Json = False) -> None:  # fmt: skip
+    """Write report.html: one file, with every figure and number of a run."""
+    from elboroom.report import write_report
+    from elboroom.runs.lifecycle import load
+
+    path = write_report(load(folder), out)
+    print_json({"out": str(path)}) if json else say(str(path))

@@ -1,0 +1,68 @@
+"""elbo train, elbo resume."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from elboroom.commands.output import Folder, Json, print_json, say
+
+
+class Methods(TyperGroup):
+    """`elbo train`: one command a registered method, made when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        from elboroom.methods import cards
+
+        return list(cards())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        from elboroom.commands.flags import command
+        from elboroom.methods import card
+
+        return command(card(cmd_name), _train)
+
+
+train_app = typer.Typer(
+    cls=Methods,
+    help="Train a method: elbo train METHOD --data NAME --steps N [--OPTION VALUE ...].",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+train_app.callback()(lambda: None)
+
+
+def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
+    from elboroom.commands.progress import Bar
+    from elboroom.runs import lifecycle
+
+    run = lifecycle.train(method, own["data"], own["out"], size=own["size"], warm=own["warm"], bar=Bar, **options)
+    _trained(run, own["json"])
+
+
+def resume(
+    folder: Folder,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="train this many steps beyond the end of the run")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Go on with a run where it stopped: bit for bit as if it had not."""
+    from elboroom.commands.progress import Bar
+    from elboroom.runs import lifecycle
+
+    run = lifecycle.resume(folder, steps, bar=Bar)
+    _trained(run, json)
+
+
+def _trained(run: Any, json: bool) -> None:
+    if json:
+        last = run.log[-1] if run.log else {}
+        print_json({"folder": str(run.folder), "method": run.spec.method, "step": run.step, "last": last})
+    else:
+        last = max(run.step, run.log[-1]["step"] if run.log else 0)
+        best = f", the best at step {run.step:,}" if run.step < last else ""
+        say(f"trained to step {last:,}{best}: {run.folder}")
+        say(f"next: elbo eval {run.folder}, elbo report {run.folder}")

@@ -1,0 +1,109 @@
+"""Stages: a method in two stages, what the first has learnt carried over to the second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from elboroom.core.method import Group, MakeOptimiser, Method, Player, Watch
+from elboroom.core.model import LatentModel
+from elboroom.core.objective import Term
+
+STAGES = ("first", "then")
+
+
+class Stages(nn.Module):
+    """`first` up to step `until`, then `then`, which takes over the parts of the model named in `carry`.
+
+    Everything else of `then` starts at its own initial weights. Both stages have models of one architecture, so that
+    a run is read back the same way whichever stage it is in. Watches of the run look at the second stage only.
+    """
+
+    stage: Tensor
+
+    def __init__(self, first: Method, then: Method, until: int, carry: Sequence[str] = ("posterior",)) -> None:
+        super().__init__()
+        self.first, self.then, self.until, self.carry = first, then, until, tuple(carry)
+        self.register_buffer("stage", torch.tensor(False))
+        shapes = [{k: v.shape for k, v in method.model.state_dict().items()} for method in (first, then)]
+        if shapes[0] != shapes[1]:
+            raise ValueError("the two stages of a Stages have models of one architecture")
+
+    @property
+    def current(self) -> Method:
+        """The stage that it is in."""
+        return self.then if self.stage else self.first
+
+    def at(self, step: int) -> Method:
+        """The stage in charge of a step; entering the second carries over what it takes from the first."""
+        if step >= self.until and not self.stage:
+            for part in self.carry:
+                getattr(self.then.model, part).load_state_dict(getattr(self.first.model, part).state_dict())
+            self.stage.fill_(True)
+        return self.current
+
+    @property
+    def model(self) -> LatentModel:
+        """The model of the stage that it is in."""
+        return self.current.model
+
+    @property
+    def players(self) -> list[Player]:
+        """Those of the stage that it is in."""
+        return self.current.players
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """Those of the stage that it is in."""
+        return self.current.groups
+
+    @property
+    def owned(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters of each group."""
+        return self.current.owned
+
+    @property
+    def watches(self) -> list[Watch]:
+        """Those of the stage that it is in."""
+        return self.current.watches
+
+    @property
+    def coupled(self) -> list[Term | nn.Module]:
+        """What couples the examples of a batch in either stage."""
+        return self.first.coupled + self.then.coupled
+
+    @property
+    def couples(self) -> bool:
+        """Whether either stage couples the examples of a batch."""
+        return bool(self.coupled)
+
+    def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
+        """Makes the optimisers of both."""
+        self.first.prepare(optimiser, clip)
+        self.then.prepare(optimiser, clip)
+
+    def watch(self, watch: Watch) -> None:
+        """One more watch, on the second stage."""
+        self.then.watch(watch)
+
+    def state(self) -> dict[str, Tensor]:
+        """The whole run: the stage, and the state of both."""
+        both = {f"{name}.{k}": v for name in STAGES for k, v in getattr(self, name).state().items()}
+        return {"stage": self.stage.clone(), **both}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """The inverse of `state`."""
+        self.stage.copy_(state["stage"])
+        for name in STAGES:
+            getattr(self, name).restore({k.removeprefix(f"{name}."): v for k, v in state.items() if k.startswith(name)})
+
+
+def model_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What a checkpoint holds of the model: of the present stage, where there are two."""
+    prefix = f"{STAGES[int(state['stage'])]}.model." if "stage" in state else "model."
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
+Trainable = Method | Stages

@@ -1,0 +1,190 @@
+"""What every model is measured by: the ELBO and its parts, IW-K, rate per dimension, active units, mutual information.
+
+All in nats per example at weight one, whatever weights trained the model.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from elboroom.core.batch import Batch
+from elboroom.core.draw import Draw
+from elboroom.core.kl import per_example
+from elboroom.core.law import law_of
+from elboroom.core.points import along, beside_others
+from elboroom.divergences.samples import at_least
+from elboroom.evaluate.likelihood.dual import dual_values
+from elboroom.evaluate.likelihood.posthoc import posthoc
+from elboroom.evaluate.likelihood.proposal import Kind, fitted
+from elboroom.evaluate.likelihood.weighted import CHUNK, Weigh, Weighted
+from elboroom.evaluate.result import Number, mean
+from elboroom.evaluate.split import Split
+from elboroom.evaluate.text.ngrams import per_word
+from elboroom.families.fitted import is_sampled
+from elboroom.families.gaussian import NoLatent
+from elboroom.terms.evidence import log_weights
+from elboroom.terms.information import information
+
+NO_BOUND = "not a bound: "
+ENOUGH = 30  # rows of which a mean and its error tell whether a rate can be
+PAIRS = 10_000  # rows of which all pairs are looked at, where that takes more than a matrix product
+
+
+def _refused(split: Split, name: str, what: str = "") -> Number:
+    return Number(None, "nats", name, reason=what + split.lacking)
+
+
+@torch.no_grad()
+def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
+    """ELBO, distortion and rate with their standard errors over the examples, and the rate of each dimension."""
+    at_least(samples, 1, "the number of samples")
+    nll, rate, per_dim, error, levels = [], [], [], [], None
+    for batch in split.batches(max(1, min(256, CHUNK // samples))):
+        draw = Draw(split.model, batch, samples)
+        nll.append(draw.nll.mean(0).double().cpu())
+        levels = law_of(type(draw.px)).levels
+        if not split.is_text:
+            error.append((draw.px.mean - batch.x).square().mean(0).flatten(1).sum(1).double().cpu())
+        if split.has_density:
+            kl = draw.rate.double().cpu()
+            rate.append(per_example(kl))
+            per_dim += [kl] if kl.dim() == 2 else []
+    settings = split.settings | {"samples": samples}
+    found = {"distortion": mean(torch.cat(nll), "nats", "E_q -log p(x|z)", settings)}
+    if error:
+        found["squared_error"] = mean(torch.cat(error), "per example", "E_q |x - E[x|z]|^2", settings)
+    if not split.has_density:
+        return found | {"rate": _refused(split, "rate"), "elbo": _refused(split, "elbo", NO_BOUND)}
+    rates = mean(torch.cat(rate), "nats", "KL(q(z|x) || p(z))", settings)
+    assert rates.value is not None
+    if len(split.rows) >= ENOUGH and rates.value < -0.1 - 8 * rates.errors["sampling"]:
+        lost = f"a mean rate of {rates.value:.4g} nats, where none is below 0"
+        reason = f"{lost}: the densities of this model are lost to rounding"
+        return found | {name: Number(None, "nats", name, reason=reason) for name in ("rate", "elbo")}
+    found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "nats", "elbo", settings)
+    if per_dim:
+        dims = torch.cat(per_dim).mean(0).tolist()
+        found["rate_per_dim"] = Number(sum(dims), "nats", "KL per dimension", settings, parts={"dims": dims})
+    if levels == split.data.about.levels:
+        bits = -found["elbo"].value / math.log(2) / math.prod(split.data.about.shape)  # type: ignore[operator]
+        found["bits_per_dim"] = Number(bits, "bits per pixel and channel", "elbo", settings)
+    return found
+
+
+def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian") -> Number:
+    """log (1/K) sum_k w_k, averaged over the split: a lower bound of log p(x) in expectation that tightens with K.
+
+    A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
+    """
+    at_least(samples, 1, "the number of samples")
+    name = f"iw-{samples}"
+    if not split.has_density:
+        return fitted(split, samples, proposal) if is_sampled(split.model) else _refused(split, name, NO_BOUND)
+
+    def weights_of(batch: Batch) -> Weigh:
+        if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
+            one = log_weights(Draw(split.model, batch))
+            return lambda count: one.expand(count, -1)
+        return lambda count: log_weights(Draw(split.model, batch, count))
+
+    found = Weighted(split, samples, weights_of)
+    return found.number(name, {"elbo_of_these_rows": found.elbo})
+
+
+def perplexity(split: Split, bound: Number) -> Number:
+    """exp(nats of the split / its words), the end of each sentence counted as a word, whatever the tokeniser.
+
+    Its error is that of a ratio: long sentences have more nats and more words.
+    """
+    if bound.value is None or bound.each is None:
+        return Number(None, "per word", bound.estimator, reason=bound.reason)
+    words = split.data.words[split.rows]
+    nats, spread = per_word(-bound.each, words)
+    errors = {"sampling": math.exp(nats) * spread}
+    if "importance_noise" in bound.errors:
+        errors["importance_noise"] = math.exp(nats) * bound.errors["importance_noise"] / float(words.mean())
+    return Number(math.exp(nats), "per word", bound.estimator, bound.settings | {"words": int(words.sum())}, errors)
+
+
+@torch.no_grad()
+def mutual_information(split: Split) -> Number:
+    """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
+    q = law_of(split.model.families[0])
+    if not q.has_density:
+        return _refused(split, "split")
+    if q.slow_density:
+        return Number(None, "nats", "split", reason="q(z|x) of the z of other rows would take too long")
+    if q.diagonal:
+        loc, logvar = split.codes
+        assert logvar is not None
+        torch.manual_seed(split.seed)
+        each = information(loc, logvar, torch.randn(loc.shape, dtype=torch.float64))
+    else:
+        each = _of_pairs(split)
+    settings, ceiling = split.settings | {"M": len(each)}, math.log(len(each))
+    return mean(each, "nats", "split", settings, {"ceiling": ceiling})
+
+
+def _of_pairs(split: Split, size: int = 256) -> Tensor:
+    """log q(z_i|x_i) - log 1/M sum_m q(z_i|x_m), z_i ~ q(z|x_i), for any q with a density, (M,)."""
+    drawn = [along(split.model.posterior(batch).sample((1,)), lambda z: z[0]) for batch in split.batches(size)]
+    own, sums = [], torch.full((len(split.rows), len(drawn)), -torch.inf, dtype=torch.float64)
+    for number, batch in enumerate(split.batches(size)):
+        q = split.model.posterior(batch)
+        for part, z in enumerate(drawn):
+            pairs = q.log_prob(beside_others(z)).double().cpu()  # (chunk, B)
+            sums[part * size : part * size + len(z), number] = torch.logsumexp(pairs, 1)
+            own += [pairs.diagonal()] if part == number else []
+    return torch.cat(own) - torch.logsumexp(sums, 1) + math.log(len(sums))
+
+
+def active_units(split: Split, threshold: float = 0.01) -> Number:
+    """How many dimensions have Var_x(E[z_j|x]) >= threshold."""
+    codes = split.codes[0].double()
+    variance = codes.var(0) if len(codes) > 1 and codes.numel() else codes.new_zeros(codes.shape[1])
+    settings = split.settings | {"threshold": threshold}
+    count = int((variance >= threshold).sum())
+    return Number(count, f"of {len(variance)}", "au-var", settings, parts={"variances": variance.tolist()})
+
+
+def aggregate_rate(rate: Number, information: Number, many: bool = False) -> Number:
+    """KL(q(z) || p) = E KL(q(z|x) || p) - I(x; z), both over the same rows."""
+    how = "rate - mutual information"
+    if rate.value is None or information.value is None:
+        return Number(None, "nats", how, reason=rate.reason or information.reason)
+    if many:
+        return Number(None, "nats", how, reason="the prior p(z|u) is another for every label")
+    assert rate.each is not None
+    assert information.each is not None
+    return mean(torch.from_numpy(rate.each - information.each), "nats", how, information.settings)
+
+
+def evaluate(
+    split: Split, samples: int = 100, iw_most: int | None = 1000, proposal: Kind = "gaussian"
+) -> dict[str, Number]:
+    """All of the above. IW-K, which decodes K times, looks at no more than `iw_most` rows.
+
+    proposal: what is fitted to a q(z|x) that can only be sampled
+
+    A deterministic encoder has no bound of its own; a post-hoc one stands beside it, under a name of its own. So does
+    what a critic says of the KL, which is no bound.
+    """
+    found, few = evidence(split), split.few(iw_most)
+    lost = split.has_density and found["rate"].value is None
+    found["log_likelihood"] = found["elbo"] if lost else log_likelihood(few, samples, proposal)
+    found |= dual_values(few)
+    if not (split.has_density or is_sampled(split.model)) and split.tuning is not None:
+        found["log_likelihood_posthoc"] = posthoc(few, samples)
+    if split.is_text:
+        for name in ("log_likelihood", "log_likelihood_posthoc"):
+            if name in found:
+                found[name.replace("log_likelihood", "perplexity")] = perplexity(few, found[name])
+    part = split if law_of(split.model.families[0]).diagonal else split.few(PAIRS)
+    found["mutual_information"] = mutual_information(part)
+    rate = found["rate"] if part is split else evidence(part)["rate"]
+    found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"], split.has_many_priors)
+    found["active_units"] = active_units(split)
+    return found

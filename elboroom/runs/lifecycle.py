@@ -1,0 +1,120 @@
+"""Runs from nothing, from a checkpoint, from a folder: `train`, `resume`, `load`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from elboroom.build.registry import checked
+from elboroom.core.problem import Problem
+from elboroom.core.stages import model_state
+from elboroom.data import registry
+from elboroom.data.dataset import DataSet
+from elboroom.data.text import Reading
+from elboroom.data.tokens import TOKENISER, kept
+from elboroom.runs.run import Run, rebuilt
+from elboroom.training import session
+from elboroom.training.checkpoint import Checkpoints, newest, write_json
+from elboroom.training.session import Bar, Own, Silence
+from elboroom.training.spec import Spec, specify, split
+
+
+def train(
+    method: str = "vae",
+    data: Any = "dsprites",
+    out: str | Path | None = None,
+    *,
+    size: int | None = None,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
+    warm: str | Path | None = None,
+    bar: Bar = Silence,
+    **options: Any,
+) -> Run:
+    """Trains a method on data and returns the run.
+
+    data: a registered name, a folder of images, an .npy or .npz file, an array, a text file or folder, a list of
+    sentences, or a DataSet. Options are those of the method, of the model (latent, net, likelihood, ...), of training
+    (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...).
+    """
+    source = "array"
+    if isinstance(data, str | Path):
+        source = registry.lasting(data)
+        data = type(data)(source)
+    reading = checked(Reading, {name: options.pop(name) for name in Reading.model_fields if name in options})
+    found = registry.load(data, size=size, reading=reading)
+    spec = specify(method, found, source, size, options, reading)
+    own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
+    spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
+    session.device_of(spec.fit)
+    session.build(spec, own, new=True)  # what is illegal is refused before anything is written
+    if warm:
+        Spec.read(Path(warm))
+        newest(Path(warm))
+    folder = _new_folder(out, spec)
+    spec.write(folder)
+    words = split(found, spec.fit, spec.card.looks).tokeniser  # what is held out has no say in the vocabulary
+    if words is not None:
+        write_json(folder / TOKENISER, words.to_json())
+    session.launch(spec, folder, own, bar)
+    return load(folder, data=own.data, encoder=encoder, decoder=decoder)
+
+
+def resume(
+    folder: str | Path,
+    steps: int | None = None,
+    *,
+    data: Any = None,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
+    bar: Bar = Silence,
+) -> Run:
+    """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said."""
+    folder = Path(folder)
+    spec = Spec.read(folder)
+    checkpoint = Checkpoints(folder / "checkpoints").newest()
+    spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
+    own = Own(_handed(data, spec), encoder, decoder)
+    session.data_of(spec, own)
+    session.build(spec, own)
+    spec.write(folder)
+    session.launch(spec, folder, own, bar)
+    return load(folder, data=own.data, encoder=encoder, decoder=decoder)
+
+
+def load(
+    folder: str | Path, *, data: Any = None, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+) -> Run:
+    """A run from its folder: its best checkpoint where it trained with patience, else its newest."""
+    folder = Path(folder)
+    spec = Spec.read(folder)
+    own = Own(_handed(data, spec), encoder, decoder)
+    checkpoint = newest(folder, best=bool(spec.fit.patience))
+    words = kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
+    return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, words)
+
+
+def _handed(data: Any, spec: Spec) -> DataSet | None:
+    """Data of one's own, which is handed in again, read as then."""
+    return data if data is None or isinstance(data, DataSet) else registry.load(data, reading=spec.reading)
+
+
+def _new_folder(out: str | Path | None, spec: Spec) -> Path:
+    """The folder of a new run; refuses one that holds something already."""
+    if out is not None:
+        folder = Path(out)
+        if (folder / "spec.json").exists():
+            raise Problem(f"{folder} holds a run already: go on with elbo resume {folder}, or choose another --out")
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise Problem(f"{folder} is there already and is not an empty folder: choose another --out")
+    else:
+        stem = "-".join([spec.method, *spec.axes.values(), Path(spec.data["source"]).stem, str(spec.fit.seed)])
+        tries = (Path("runs") / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 10_000))
+        folder = next(path for path in tries if not path.exists())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Problem(f"cannot make the folder {folder}: {error.strerror}") from error
+    return folder

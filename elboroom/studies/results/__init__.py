@@ -1,0 +1,1 @@
+"""The results of a study: tables, summaries, charts, and the page that shows them."""

@@ -1,0 +1,123 @@
+"""The exhibits of a study: every figure with a title, a sentence that says what to look for, and the rows behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from elboroom.core.problem import Problem
+from elboroom.plots.style import save
+from elboroom.studies.results import charts, pictures, relations
+from elboroom.studies.results.charts import Drawn
+from elboroom.studies.results.scores import Scores
+from elboroom.studies.results.summary import digits
+from elboroom.studies.results.table import Row, as_csv
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure in its frame with the rows behind it; where it cannot be, the reason stands in its place."""
+
+    name: str
+    title: str
+    caption: str
+    is_chart: bool = True  # lines and bars, so kept as SVG too; else pixels
+    figure: Figure | None = None
+    rows: list[Row] = field(default_factory=list)
+    reason: str = ""
+
+    def save(self, folder: Path) -> None:
+        """Writes NAME.png, NAME.svg for charts, and NAME.csv."""
+        if self.figure is not None:
+            for suffix in (".png", ".svg")[: 1 + self.is_chart]:
+                save(self.figure, folder / f"{self.name}{suffix}")
+            (folder / f"{self.name}.csv").write_text(self.csv, encoding="utf-8")
+
+    @property
+    def csv(self) -> str:
+        """Its data."""
+        return as_csv(self.rows, list(dict.fromkeys(key for row in self.rows for key in row)))
+
+
+def exhibits(scores: Scores, folder: Path, tail: str, score: str | None, n: int) -> Iterator[Exhibit]:
+    """The figures of a study on one data set, drawn one after the other."""
+    by = scores.headline(score)
+    seeds = len({run["seed"] for run in scores.runs})
+    plan: list[tuple[str, str, str, Callable[[], Drawn]]] = [
+        ("violins", "Scores by method",
+         f"Every run is a point, over {seeds} seeds and all strengths; the bar is the median. Where the shapes overlap, seed "
+         "and strength matter more than the objective.", lambda: charts.violins(scores)),
+        ("strengths", "Score against strength",
+         "Every run of a method by its strength, the median as a line and the quartiles as a band. Reconstruction should "
+         "worsen as the rate is priced higher.", lambda: charts.strengths(scores)),
+        ("trade-off", "Reconstruction against disentanglement",
+         "A point a run, larger for stronger settings: to the upper left is what one would like to have.",
+         lambda: charts.trade_off(scores)),
+        ("plane", "Rate-distortion plane",
+         "A point a run. On a line of equal ELBO a nat of rate is traded for a nat of distortion; a better model lies below.",
+         lambda: charts.plane(scores)),
+        ("training", "Training",
+         "Distortion and rate by step, a line a run, darker for stronger settings: look for curves that still move at the end.",
+         lambda: pictures.training(scores, folder)),
+        ("correlations", "Rank correlations",
+         f"Spearman's correlation over {len(scores.runs)} runs: of the metrics with one another, of what needs no factors with "
+         "them, and of how well factors are predicted from few or many labels. Permutation p-values are in the data.",
+         lambda: relations.correlations(scores)),
+        ("udr", "Agreement of seeds (UDR)",
+         "How alike the codes of a run are to those of other seeds of its setting, against each metric: a rule to choose a "
+         "model by without labels is one that rises.", lambda: relations.agreement(scores)),
+        ("variance", "Seed against objective",
+         "The share of each number's variance that the method explains, that its setting adds, and that is left to the seed "
+         "(one-way ANOVA, R\N{SUPERSCRIPT TWO}).", lambda: relations.variance(scores)),
+        ("labels", "Label efficiency",
+         "Accuracy of predicting the factors from the codes, by the number of labels; median and quartiles of a method's runs.",
+         lambda: relations.label_curves(scores)),
+        ("flips", "Flipped pixels",
+         "How far codes move and what is left of the image when pixels are flipped; median and quartiles of a method's runs.",
+         lambda: relations.flip_curves(scores)),
+    ]  # fmt: skip
+    for name, title, caption, draw in plan:
+        yield _picture(name + tail, title, caption, draw, is_chart=True)
+    yield from _of_runs(scores, folder, tail, by, n)
+
+
+def _of_runs(scores: Scores, folder: Path, tail: str, by: str, n: int) -> Iterator[Exhibit]:
+    """Pictures of the best run of each method, and more of the best of all."""
+    best = scores.best(by)
+    for method in scores.methods:
+        chosen = scores.best(by, method)
+        if chosen is not None:
+            title = f"Best traversal of {method}"
+            value = scores.columns[by][[run["run"] for run in scores.runs].index(chosen["run"])]
+            said = f"{chosen['setting'] or 'its only setting'}, seed {chosen['seed']}: {by} {digits(float(value))}"
+            yield _picture(
+                f"traversal-{method}{tail}", title, f"{said}. Each row moves one dimension, highest rate first.",
+                lambda name=chosen["run"]: pictures.traversal(pictures.opened(folder, name)),  # type: ignore[misc]
+            )  # fmt: skip
+    if best is None:
+        return
+    where = f"{best['method']}, {best['setting'] or 'its only setting'}, seed {best['seed']}, the best run by {by}"
+    yield _picture(
+        f"flipped{tail}", "Robustness: flipped pixels", f"{where}. Inputs with flipped pixels above what the model makes "
+        "of them.", lambda: pictures.flipped(pictures.opened(folder, best["run"])),
+    )  # fmt: skip
+    yield _picture(
+        f"shifted{tail}", "Robustness: an unseen shape and inverted images", f"{where}. A model that ignores its input "
+        "draws what it knows.", lambda: pictures.shifted(pictures.opened(folder, best["run"])),
+    )  # fmt: skip
+    try:
+        shown = pictures.of_best(pictures.opened(folder, best["run"]), n)
+    except Problem:
+        return  # said above
+    for name, title, caption, is_chart, draw in shown:
+        yield _picture(f"best-{name}{tail}", f"Best run: {title.lower()}", caption, draw, is_chart)
+
+
+def _picture(name: str, title: str, caption: str, draw: Callable[[], Drawn], is_chart: bool = False) -> Exhibit:
+    try:
+        return Exhibit(name, title, caption, is_chart, *draw())
+    except Problem as problem:
+        return Exhibit(name, title, caption, reason=str(problem))

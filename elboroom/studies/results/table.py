@@ -1,0 +1,194 @@
+"""The table of a study: a row for each run and metric, with the estimator that made it; timings in a table of their own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from elboroom.core.problem import Problem
+from elboroom.evaluate.disentanglement.udr import udr
+from elboroom.methods import card
+from elboroom.studies.engines.work import CODES, readable
+from elboroom.studies.space import Cell, shown
+from elboroom.studies.store.index import Entry, Index
+from elboroom.studies.study import Study, axes
+from elboroom.training.checkpoint import write
+
+RESULTS, TIMINGS = "table", "timings"
+Row = dict[str, Any]
+
+COLUMNS: dict[str, dict[str, str]] = {
+    RESULTS: {
+        "run": "VARCHAR", "method": "VARCHAR", "data": "VARCHAR", "size": "INTEGER", "setting": "VARCHAR",
+        "strength": "DOUBLE", "seed": "INTEGER", "options": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE",
+        "unit": "VARCHAR", "estimator": "VARCHAR", "settings": "VARCHAR", "error": "DOUBLE", "low": "DOUBLE",
+        "high": "DOUBLE", "reason": "VARCHAR",
+    },
+    TIMINGS: {
+        "run": "VARCHAR", "state": "VARCHAR", "engine": "VARCHAR", "host": "VARCHAR", "train": "DOUBLE",
+        "measure": "DOUBLE", "from": "INTEGER", "to": "INTEGER", "error": "VARCHAR",
+    },
+}  # fmt: skip
+
+
+def finished(folder: Path, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries of runs that are done and still there."""
+    return {
+        name: entry for name, entry in entries.items() if entry.state == "done" and readable(folder / "runs" / name)
+    }
+
+
+def planned(folder: Path, study: Study, entries: Mapping[str, Entry]) -> list[Cell]:
+    """The cells of a study, in the order of its file; those of a search in the order in which they were tried."""
+    return [entry.cell for entry in entries.values()] if study.search else study.cells()
+
+
+def results(folder: Path) -> list[Row]:
+    """Every number of every finished run: the same rows in the same order, whatever engine did the runs, and when."""
+    study, entries = Study.read(folder), Index(folder).read()
+    cells, done = planned(folder, study, entries), finished(folder, entries)
+    named, rows = axes(cells), list[Row]()
+    agreed = agreement(folder, [cell for cell in cells if cell.name in done])
+    for cell in cells:
+        if cell.name in done:
+            names = named[cell.method]
+            numbers = [cell.options.get(name) for name in names]
+            head = {
+                "run": cell.name,
+                "method": cell.method,
+                "data": cell.data,
+                "size": cell.size,
+                "setting": ", ".join(f"{name} {shown(x)}" for name, x in zip(names, numbers, strict=True)),
+                "strength": _strength(cell, names),
+                "seed": cell.seed,
+                "options": json.dumps(cell.options, sort_keys=True),
+            }
+            kept = json.loads((folder / "runs" / cell.name / "metrics.json").read_text())
+            found = {name: entry for name, entry in kept.items() if name != "run"} | agreed.get(cell.name, {})
+            rows += [head | _number(name, found[name]) for name in sorted(found)]
+    return rows
+
+
+def _strength(cell: Cell, names: Sequence[str]) -> float | None:
+    """The first number among the options that tell settings apart, those of the method itself before all others."""
+    own = {option.name for option in card(cell.method).options}
+    found = [cell.options.get(name) for name in sorted(names, key=lambda name: name not in own)]
+    return next((float(x) for x in found if isinstance(x, int | float) and not isinstance(x, bool)), None)
+
+
+def _number(metric: str, entry: Mapping[str, Any]) -> Row:
+    span = entry.get("interval") or {}
+    return {
+        "metric": metric,
+        "value": entry["value"],
+        "unit": entry.get("unit", ""),
+        "estimator": entry.get("estimator") or entry.get("mode", ""),
+        "settings": json.dumps(entry.get("settings", {}), sort_keys=True),
+        "error": entry.get("errors", {}).get("sampling"),
+        "low": span.get("low"),
+        "high": span.get("high"),
+        "reason": entry.get("reason", ""),
+    }
+
+
+def agreement(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+    """UDR of the runs of each setting, from the codes that they kept."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if (folder / "runs" / cell.name / CODES).exists():
+            groups.setdefault(cell.setting, []).append(cell)
+    found: dict[str, dict[str, Any]] = {}
+    with threadpool_limits(1):  # so that a table has the same bytes on any number of threads
+        for group in (group for group in groups.values() if len(group) > 1):
+            kept = [np.load(folder / "runs" / cell.name / CODES, allow_pickle=False) for cell in group]
+            try:
+                scores = udr([(file["codes"], file["rates"]) for file in kept])
+            except Problem:  # some of them were measured otherwise, and are to be measured again
+                continue
+            settings = {name: value for name, value in scores.settings.items() if name != "live"}
+            for cell, value in zip(group, scores.values, strict=True):
+                found[cell.name] = {"udr": {"value": value, "mode": scores.mode, "settings": settings}}
+    return found
+
+
+def timings(folder: Path) -> list[Row]:
+    """How long every run took, where, and what became of those that failed."""
+    rows = []
+    for name, entry in Index(folder).read().items():
+        told = entry.told
+        row = {"run": name, "state": entry.state, "engine": told.get("engine", ""), "host": told.get("host", "")}
+        row |= {key: told.get("seconds", {}).get(key) for key in ("train", "measure")}
+        rows.append(row | {key: told.get(key) for key in ("from", "to", "error")})
+    return rows
+
+
+def write_tables(folder: Path) -> None:
+    """Writes table.csv, table.parquet, timings.csv and timings.parquet."""
+    for name, rows in ((RESULTS, results(folder)), (TIMINGS, timings(folder))):
+        write(folder / f"{name}.csv", as_csv(rows, list(COLUMNS[name])).encode())
+        part = folder / f".{name}.parquet"
+        try:
+            with _connected() as database:
+                database.execute(f"COPY ({_reads(folder, name)}) TO '{_quoted(part)}' (FORMAT parquet)")
+            write(folder / f"{name}.parquet", part.read_bytes())
+        except duckdb.Error as error:
+            raise Problem(f"cannot write {folder / name}.parquet: {' '.join(str(error).split())}") from None
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Rows as CSV; a float is written so that it reads back as itself."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: row.get(key) for key in columns} for row in rows)
+    return text.getvalue()
+
+
+def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The answer to a question in SQL; the tables are `results` and `timings`."""
+    rows = {RESULTS: results(folder), TIMINGS: timings(folder)}
+    if not rows[RESULTS]:
+        raise Problem(f"no run of {folder} is finished yet: elbo study run {folder}")
+    with _connected() as database, tempfile.TemporaryDirectory() as made:
+        for name, table in ((RESULTS, "results"), (TIMINGS, "timings")):
+            write(Path(made) / f"{name}.csv", as_csv(rows[name], list(COLUMNS[name])).encode())
+            database.execute(f"CREATE TABLE {table} AS {_reads(Path(made), name)}")
+        database.execute("SET enable_external_access = false")  # a question reads the two tables and nothing else
+        try:
+            answer = database.execute(sql)
+            columns = [column[0] for column in answer.description or ()]
+            return columns, answer.fetchall() if columns else []
+        except duckdb.Error as error:
+            raise Problem(f"the query failed: {' '.join(str(error).split())}") from None
+
+
+def _connected() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+def _reads(folder: Path, name: str) -> str:
+    kinds = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
+    return (
+        f"SELECT * FROM read_csv('{_quoted(folder / f'{name}.csv')}', columns = {{{kinds}}}, header = true, "
+        "delim = ',', quote = '\"', escape = '\"', nullstr = '', auto_detect = false)"
+    )
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def values(rows: Sequence[Row], metric: str) -> Iterator[float]:
+    """The values of one metric."""
+    return (row["value"] for row in rows if row["metric"] == metric and row["value"] is not None)

@@ -1,0 +1,108 @@
+"""A Stages: what is carried over, what starts anew, and that its state is the whole run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.method import adam, descend
+from elboroom.core.stages import Stages, model_state
+from elboroom.data.dataset import About, DataSet, Reals
+from elboroom.terms.evidence import kl, nll
+from elboroom.training.batches import Batches
+from elboroom.training.loop import Loop
+from elboroom.weights.schedules import After, Linear
+
+UNTIL = 3
+
+
+@pytest.fixture
+def data() -> DataSet:
+    values = torch.randn(40, 5, generator=torch.Generator().manual_seed(0)).numpy()
+    return DataSet(About("v", "vectors", (5,), 40, {}, 0), Reals(values))
+
+
+def made(seed: int = 0, latent: int = 2) -> Stages:
+    torch.manual_seed(seed)
+    first = Parts(About("v", "vectors", (5,), 40, {}, 0), Choices(latent=latent))
+    then = Parts(About("v", "vectors", (5,), 40, {}, 0), Choices(latent=2))
+    stages = Stages(descend(first.vae(), nll() + 0.0 * kl()), descend(then.vae(), nll() + kl()), UNTIL)
+    stages.prepare(adam(1e-2))
+    return stages
+
+
+def loop(stages: Stages, data: DataSet) -> Loop:
+    return Loop(stages, Batches(data, "train", 8, 0, (), torch.device("cpu")), 0)
+
+
+def copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in state.items()}
+
+
+def test_the_encoder_is_carried_over_and_the_decoder_starts_anew(data: DataSet) -> None:
+    stages = made()
+    initial = copied(stages.then.model.likelihood.state_dict())
+    run = loop(stages, data)
+    for step in range(UNTIL):
+        run.step(step)
+    assert stages.model is stages.first.model
+    learnt = copied(stages.first.model.posterior.state_dict())
+    assert stages.at(UNTIL) is stages.then
+    assert stages.model is stages.then.model
+    for name, tensor in stages.then.model.posterior.state_dict().items():
+        assert torch.equal(tensor, learnt[name])
+    for name, tensor in stages.then.model.likelihood.state_dict().items():
+        assert torch.equal(tensor, initial[name])
+        assert tensor.dim() < 2 or not torch.equal(tensor, stages.first.model.likelihood.state_dict()[name])
+
+
+def test_it_carries_over_once(data: DataSet) -> None:
+    stages = made()
+    run = loop(stages, data)
+    for step in range(UNTIL + 1):
+        run.step(step)
+    moved = copied(stages.then.model.posterior.state_dict())
+    stages.at(UNTIL + 1)
+    assert all(torch.equal(tensor, moved[name]) for name, tensor in stages.then.model.posterior.state_dict().items())
+
+
+@pytest.mark.parametrize("half", [2, UNTIL, 5])
+def test_a_restored_run_goes_on_bit_for_bit(data: DataSet, half: int) -> None:
+    whole = made()
+    run = loop(whole, data)
+    kept = {}
+    for step in range(7):
+        if step == half:
+            kept = copied(whole.state())
+        run.step(step)
+    again = made(seed=1)
+    again.restore(kept)
+    run = loop(again, data)
+    for step in range(half, 7):
+        run.step(step)
+    a, b = whole.state(), again.state()
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_a_checkpoint_tells_the_model_of_its_stage(data: DataSet) -> None:
+    stages = made()
+    for stage in (stages.first, stages.then):
+        told = model_state(copied(stages.state()))
+        mine = stage.model.state_dict()
+        assert told.keys() == mine.keys()
+        assert all(torch.equal(told[name], mine[name]) for name in told)
+        stages.at(UNTIL)
+
+
+def test_both_stages_have_one_architecture() -> None:
+    with pytest.raises(ValueError, match="one architecture"):
+        made(latent=3)
+
+
+def test_a_schedule_begins_later() -> None:
+    later = After(10, Linear(0.5, 1, 4))
+    assert [later.now(step) for step in (0, 10, 12, 14, 20)] == [0.5, 0.5, 0.75, 1.0, 1.0]
+    assert "from step 10" in later.extra_repr()
