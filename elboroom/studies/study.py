@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from elboroom.core.files import refuse_links, write_json
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods import card
 from elboroom.studies import schema as tables_
 from elboroom.studies.schema import Measure, Search, Tables
 from elboroom.studies.space import ZIP, Block, Cell, shown, source
-from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
 
 FILE = "study.json"
@@ -137,6 +137,7 @@ class Study:
         """The study of a .toml file, of the folder of a study, or a preset by its name."""
         path = Path(source)
         if (path / FILE).exists():
+            refuse_links(path)
             try:
                 entry = json.loads((path / FILE).read_text())
             except ValueError as error:

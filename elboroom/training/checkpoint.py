@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from safetensors import SafetensorError
 from safetensors import torch as tensors
 from torch import Tensor
 
+from elboroom.core.files import write as write
+from elboroom.core.files import write_json as write_json
+from elboroom.core.method import Method
 from elboroom.core.problem import Problem
+from elboroom.core.stages import STAGES, Stages, Trainable
 
 
 class Checkpoint(NamedTuple):
@@ -22,38 +25,6 @@ class Checkpoint(NamedTuple):
 
     step: int
     state: dict[str, Tensor]
-
-
-def write(path: Path, content: bytes) -> None:
-    """Writes a file under a temporary name, syncs it and renames it: it is there whole, or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise Problem(_reason(path, error)) from error
-
-
-def write_json(path: Path, content: Any) -> None:
-    """The same for JSON."""
-    write(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-
-
-def _reason(path: Path, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no space left to write {path}: what was there before is kept; free some, then go on with elbo resume"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"no permission to write {path}"
-    return f"cannot write {path}: {error.strerror}"
 
 
 class Checkpoints:
@@ -64,6 +35,14 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @property
+    def run(self) -> str:
+        """The identifier of the run, by its spec.json; empty where it was made before runs had one."""
+        try:
+            return str(json.loads((self.folder.parent / "spec.json").read_text()).get("id", ""))
+        except (OSError, ValueError, AttributeError):
+            return ""
+
     def save(self, step: int, state: dict[str, Tensor], name: str | None = None) -> None:
         """Writes the state, then the JSON that vouches for it, then drops what is too old."""
         self.folder.mkdir(exist_ok=True)
@@ -71,7 +50,8 @@ class Checkpoints:
         content = tensors.save(whole)
         stem = name or f"step-{step:09d}"
         write(self.folder / f"{stem}.safetensors", content)
-        vouch = {"step": step, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "alias": alias}
+        digest = hashlib.sha256(content).hexdigest()
+        vouch = {"step": step, "sha256": digest, "bytes": len(content), "alias": alias, "run": self.run}
         write_json(self.folder / f"{stem}.json", vouch)
         for old in self._stems()[self.keep :]:
             (self.folder / f"{old}.json").unlink(missing_ok=True)
@@ -101,6 +81,8 @@ class Checkpoints:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != vouch["sha256"]:
                 raise Problem(f"checkpoint {path} is damaged (its checksum differs)")
+            if vouch.get("run", "") != self.run:
+                raise Problem(f"checkpoint {path} belongs to another run: its identifier is not that of spec.json")
             state = tensors.load(content)
             state.update({name: state[kept] for name, kept in vouch["alias"].items()})
             return Checkpoint(int(vouch["step"]), state)
@@ -109,6 +91,47 @@ class Checkpoints:
 
     def _stems(self) -> list[str]:
         return sorted((path.stem for path in self.folder.glob("step-*.json")), reverse=True)
+
+
+def check_state(method: Trainable, state: dict[str, Tensor]) -> None:
+    """Refuses a state that is not of this method: every tensor has the name, shape and type that the method expects.
+
+    Optimisers are checked too: a fused one reads as many numbers as its parameter has, whatever it was given.
+    """
+    if isinstance(method, Stages):
+        if state.get("stage", method.stage[None]).shape != method.stage.shape:
+            raise Problem("the checkpoint does not say which stage it is in")
+        for name in STAGES:
+            own = {k.removeprefix(f"{name}."): v for k, v in state.items() if k.startswith(f"{name}.")}
+            _check_method(getattr(method, name), own)
+    else:
+        _check_method(method, state)
+
+
+def _check_method(method: Method, state: dict[str, Tensor]) -> None:
+    expected = dict(method.state_dict())
+    trained = {name for name, _ in method.named_parameters()}
+    own = {name for name in state if not name.startswith("optimiser/")}
+    for name in sorted(own ^ expected.keys()):
+        raise Problem(f"the checkpoint {'lacks' if name in expected else 'has an unknown tensor'} '{name}'")
+    for name, tensor in expected.items():
+        _check_tensor(name, state[name], tensor, finite=name in trained)
+    for name in state.keys() - own:
+        group, number, key = ([*name.split("/"), "", "", ""])[1:4]
+        parameters = method.owned.get(group, [])
+        if not number.isdecimal() or int(number) >= len(parameters) or key not in ("step", "exp_avg", "exp_avg_sq"):
+            raise Problem(f"the checkpoint has an unknown tensor '{name}'")
+        like = torch.zeros(()) if key == "step" else parameters[int(number)]
+        _check_tensor(name, state[name], like, finite=True)
+
+
+def _check_tensor(name: str, tensor: Tensor, like: Tensor, finite: bool) -> None:
+    """Refuses another shape or type, and numbers that are none."""
+    for what, found, wanted in (("shape", tuple(tensor.shape), tuple(like.shape)), ("type", tensor.dtype, like.dtype)):
+        if found != wanted:
+            raise Problem(f"the checkpoint's tensor '{name}' has {what} {found}; this run needs {wanted}")
+    if finite and not torch.isfinite(tensor).all():
+        raise Problem(f"the checkpoint's tensor '{name}' has values that are NaN or infinite")
 
 
 def _once_each(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core import distributed
+from elboroom.core.files import write
 from elboroom.core.problem import Problem
 
 
@@ -69,18 +71,23 @@ class Recorder:
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
-    """The lines of a log; a last line cut off by a crash is left out."""
+    """The lines of a log; what a crash cut off is left out, and a damaged line within is told and left out."""
+    texts = path.read_text(errors="replace").splitlines() if path.exists() else []
     lines: list[dict[str, float]] = []
-    if path.exists():
-        for text in path.read_text().splitlines():
-            try:
-                lines.append(json.loads(text))
-            except json.JSONDecodeError:
-                break
+    for number, text in enumerate(texts, 1):
+        try:
+            line = json.loads(text)
+            if not isinstance(line.get("step"), int):
+                raise ValueError
+        except (ValueError, AttributeError):
+            if number < len(texts):
+                warnings.warn(f"{path}: line {number} is damaged and left out", stacklevel=2)
+            continue
+        lines.append(line)
     return lines
 
 
 def cut_log(path: Path, step: int) -> None:
-    """Drops what was logged after a step, so that a resumed run writes those lines again."""
+    """Drops what was logged after a step, so that a resumed run writes those lines again; written anew and renamed."""
     lines = [line for line in read_log(path) if line["step"] <= step]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write(path, "".join(json.dumps(line) + "\n" for line in lines).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
@@ -30,7 +31,7 @@ from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.nets.fast.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
-from elboroom.training.checkpoint import Checkpoints, write_json
+from elboroom.training.checkpoint import Checkpoints, check_state, write_json
 from elboroom.training.fit import Fit
 from elboroom.training.loop import Autocast, Loop
 from elboroom.training.recorder import Diverged, Recorder, cut_log
@@ -133,6 +134,7 @@ def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
 
     strategy = "auto" if fit.devices == 1 else "ddp_spawn"
     fabric = Fabric(accelerator=kind, devices=fit.devices, strategy=strategy, precision=fit.precision)
+    os.environ["PYTHONSAFEPATH"] = "1"  # the processes import nothing from the current folder
     try:
         fabric.launch(partial(_work, spec=spec, folder=folder, own=own, bar=bar))
     except ProcessRaisedException as error:
@@ -172,6 +174,7 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
     checkpoints, start = Checkpoints(folder / "checkpoints"), 0
     if (newest := checkpoints.newest()) is not None:
         start = newest.step
+        check_state(method, newest.state)
         method.restore(newest.state)
     elif spec.warm:
         with nullcontext() if first else warnings.catch_warnings(action="ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shlex
@@ -15,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from elboroom.build.parts import Choices
 from elboroom.build.registry import Card, checked
+from elboroom.core.files import refuse_links, write_json
 from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.text import Reading
 from elboroom.methods import card
 from elboroom.training.batches import steps_of
-from elboroom.training.checkpoint import write_json
 from elboroom.training.fit import Fit
 
 FORMAT = 1
@@ -58,6 +59,7 @@ class Spec(BaseModel):
     own: list[str] = Field(default_factory=list)  # what the user handed in: data, encoder, decoder
     warm: str = ""  # the run whose weights it started from
     versions: dict[str, str] = Field(default_factory=versions)
+    id: str = ""  # a hash of what the run was begun with, which its checkpoints carry too
 
     @property
     def about(self) -> About:
@@ -111,6 +113,7 @@ class Spec(BaseModel):
             raise Problem(f"there is no run at {folder}")
         if not path.exists():
             raise Problem(f"{folder} is not a run: it has no spec.json")
+        refuse_links(folder)
         try:
             content = json.loads(path.read_text())
             kept = int(content["format"])
@@ -158,7 +161,7 @@ def specify(
     if fit.epochs:
         steps = steps_of(data, "train", fit.batch_size, fit.order(kind), fit.epochs)
         fit = fit.model_copy(update={"steps": steps})
-    return Spec(
+    spec = Spec(
         method=method,
         options=options,
         model=choices,
@@ -175,6 +178,8 @@ def specify(
         | ({"reading": (reading or Reading()).model_dump()} if kind == "tokens" else {}),
         until=fit.steps,
     )
+    content = json.dumps(spec.model_dump(exclude={"id", "versions"}), sort_keys=True)
+    return spec.model_copy(update={"id": hashlib.sha256(content.encode()).hexdigest()[:16]})
 
 
 def split(data: DataSet, fit: Fit, looks: bool = False) -> DataSet:

@@ -50,11 +50,11 @@ class Worker:
         limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "elboroom.studies.engines.worker"],
+                [sys.executable, "-P", "-m", "elboroom.studies.engines.worker"],  # -P: nothing is imported from here
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=os.environ | limits,
+                env=os.environ | limits | {"PYTHONSAFEPATH": "1"},
                 start_new_session=True,
                 text=True,
             )

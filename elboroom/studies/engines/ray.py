@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -130,6 +131,7 @@ class Cluster:
     def _start(self) -> None:
         local = self.address in (None, "local")
         own = {"num_cpus": self.width * self.threads, "include_dashboard": False} if local else {}
+        os.environ["PYTHONSAFEPATH"] = "1"  # processes that a local Ray starts import nothing from the current folder
         try:
             self.ray.init(
                 address="local" if local else self.address, log_to_driver=False, logging_level=logging.ERROR, **own

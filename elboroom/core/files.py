@@ -1,0 +1,77 @@
+"""Files that are there whole or not at all, and folders of strangers: nothing is written through a link."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from elboroom.core.problem import Problem
+
+
+def write(path: Path, content: bytes) -> None:
+    """Writes a file under a new random name, syncs it and renames it: it is there whole, or not at all.
+
+    The name is created exclusively and the rename replaces a link rather than following it, so that nothing that was put
+    into the folder decides where the content goes.
+    """
+    temporary = None
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        os.replace(temporary, path)
+        _sync(path.parent)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise Problem(_reason(path, error)) from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """The same for JSON."""
+    write(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuses a folder with a symbolic link anywhere inside: what is written or deleted there would be elsewhere."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            if path.is_symlink():
+                raise Problem(
+                    f"{path} is a symbolic link; elboroom does not follow links inside a run or study: remove it"
+                )
+
+
+def _umask() -> int:
+    """The permissions that this process withholds; asking sets them, so they are set back at once."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync(folder: Path) -> None:
+    """Makes a rename last, where the system lets a folder be opened."""
+    if os.name == "nt":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _reason(path: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left to write {path}: what was there before is kept; free some, then go on with elbo resume"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"no permission to write {path}"
+    return f"cannot write {path}: {error.strerror}"

@@ -1,0 +1,175 @@
+"""A run folder is a stranger's: what was put into it decides neither what runs nor where anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import torch as tensors
+
+import elboroom
+from elboroom.core.files import write
+from elboroom.core.problem import Problem
+from elboroom.training.recorder import cut_log, read_log
+
+SMALL = {"steps": 4, "batch_size": 8, "latent": 2, "checkpoint_every": 2, "threads": 1, "device": "cpu"}
+OF = {"pixels": {}, "tokens": {"embed": 6, "hidden": 7}}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    np.save(folder / "x.npy", rng.integers(0, 256, (60, 8, 8)).astype(np.uint8))
+    (folder / "words.txt").write_text("".join(f"w{i % 7} w{i % 5} w{i % 3}\n" for i in range(60)))
+    return {"pixels": folder / "x.npy", "tokens": folder / "words.txt"}
+
+
+@pytest.fixture(scope="module", params=["pixels", "tokens"])
+def trained(request: pytest.FixtureRequest, data: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    elboroom.train("vae", str(data[request.param]), folder, **SMALL, **OF[request.param])
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy, to be damaged."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def newest(run: Path) -> Path:
+    return max((run / "checkpoints").glob("step-*.safetensors"))
+
+
+def forge(run: Path, **changed: torch.Tensor) -> None:
+    """Puts other tensors into the newest checkpoint and corrects its checksum, as an attacker would."""
+    path = newest(run)
+    state = tensors.load(path.read_bytes()) | changed
+    content = tensors.save(state)
+    path.write_bytes(content)
+    vouch = json.loads(path.with_suffix(".json").read_text())
+    path.with_suffix(".json").write_text(json.dumps(vouch | {"sha256": hashlib.sha256(content).hexdigest()}))
+
+
+def a_moment(run: Path) -> str:
+    return next(name for name in sorted(tensors.load(newest(run).read_bytes())) if name.endswith("exp_avg"))
+
+
+def refused(run: Path) -> str:
+    """What `resume` says. In a process of its own: this once was a segmentation fault."""
+    words = [sys.executable, "-m", "elboroom", "resume", str(run), "--steps", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_moment_of_another_shape_is_refused(run: Path) -> None:
+    forge(run, **{a_moment(run): torch.zeros(2)})
+    assert "has shape (2,); this run needs" in refused(run)
+
+
+@pytest.mark.parametrize("wrong", ["type", "value", "unknown", "group"])
+def test_other_tensors_are_refused(run: Path, wrong: str) -> None:
+    name = a_moment(run)
+    like = tensors.load(newest(run).read_bytes())[name]
+    changed, said = {
+        "type": ({name: like.double()}, "has type torch.float64"),
+        "value": ({name: torch.full_like(like, torch.nan)}, "NaN or infinite"),
+        "unknown": ({"model.more": torch.zeros(1)}, "unknown tensor 'model.more'"),
+        "group": ({"optimiser/model/9999/exp_avg": torch.zeros(1)}, "unknown tensor"),
+    }[wrong]
+    forge(run, **changed)
+    with pytest.raises(Problem, match=said):
+        elboroom.resume(run, steps=2)
+
+
+def test_weights_of_another_run_are_refused(run: Path, data: dict[str, Path], tmp_path: Path) -> None:
+    kind = "tokens" if (run / "tokeniser.json").exists() else "pixels"
+    elboroom.train("vae", str(data[kind]), tmp_path / "other", **SMALL, **OF[kind], seed=1)
+    shutil.rmtree(run / "checkpoints")
+    shutil.copytree(tmp_path / "other" / "checkpoints", run / "checkpoints")
+    with pytest.warns(UserWarning, match="belongs to another run"), pytest.raises(Problem, match="every checkpoint"):
+        elboroom.load(run)
+
+
+def test_a_run_of_before_identifiers_goes_on(run: Path) -> None:
+    spec = json.loads((run / "spec.json").read_text())
+    del spec["id"]
+    (run / "spec.json").write_text(json.dumps(spec))
+    for path in (run / "checkpoints").glob("*.json"):
+        vouch = json.loads(path.read_text())
+        del vouch["run"]
+        path.write_text(json.dumps(vouch))
+    assert elboroom.resume(run, steps=2).step == 6
+
+
+@pytest.mark.parametrize("name", ["metrics.json", ".metrics.json.part", "report.html", "figures", "checkpoints", "a/b"])
+def test_links_inside_a_run_are_refused_and_nothing_is_written_through_them(
+    run: Path, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "precious").write_text("mine")
+    path = run / name
+    path.parent.mkdir(exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.symlink_to(mine if name in ("figures", "checkpoints") else mine / "precious")
+    for use in (elboroom.load, elboroom.resume):
+        with pytest.raises(Problem, match="is a symbolic link"):
+            use(run)
+    assert [p.name for p in mine.iterdir()] == ["precious"]
+    assert (mine / "precious").read_text() == "mine"
+
+
+def test_writing_replaces_a_link_and_does_not_follow_it(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    for name in ("metrics.json", ".metrics.json.part"):
+        (tmp_path / name).symlink_to(tmp_path / "precious")
+    write(tmp_path / "metrics.json", b"{}")
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "metrics.json").read_text() == "{}"
+    assert not (tmp_path / "metrics.json").is_symlink()
+    assert not [p for p in tmp_path.iterdir() if p.name.endswith(".part") and not p.is_symlink()]
+
+
+def test_what_is_written_has_the_permissions_that_the_user_gives(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "x", b"")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+
+
+def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, data: dict[str, Path]) -> None:
+    (tmp_path / "json.py").write_text("open('imported', 'w').close()\nraise SystemExit(1)\n")
+    (tmp_path / "study.toml").write_text(
+        f'data = "{data["pixels"]}"\nseeds = 1\n[every]\nsteps = 2\nbatch_size = 8\nlatent = 2\n[[runs]]\nmethod = "vae"\n'
+        "[measure]\nsamples = 2\nmost = 10\n"
+    )
+    elbo = "from elboroom.cli import main; main()"
+    words = [sys.executable, "-P", "-c", elbo, "study", "run", "study.toml", "--out", "out", "--workers", "1"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "imported").exists()
+
+
+def test_a_damaged_line_of_the_log_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1}\n{"st\n[2]\n{"step": 3}\n{"step": 4')
+    with pytest.warns(UserWarning, match="line [23] is damaged"):
+        assert [line["step"] for line in read_log(path)] == [1, 3]
+    with pytest.warns(UserWarning, match="is damaged"):
+        cut_log(path, 1)
+    assert path.read_text() == '{"step": 1}\n'
