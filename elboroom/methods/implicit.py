@@ -33,7 +33,7 @@ POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint: bool = True) -> str:
     """The posterior of a generator; refuses another where nu reads its features, and one of these by its own name."""
-    told = parts.choices.posterior
+    told = parts.option("posterior")
     for name, posterior in posteriors.items():
         if told == posterior:
             raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {told}")

@@ -63,7 +63,7 @@ def wae_mmd(
     spread: weight of KL(N(mu, sigma^2) || N(mu, I)), for gaussian encoders
     """
     objective = cost(reconstruction) + lam * mmd(kernel, unbiased=True)
-    stochastic = spread > 0 or parts.choices.posterior == "gaussian"  # then its spread is worth a line in the log
+    stochastic = spread > 0 or parts.option("posterior") == "gaussian"  # then its spread is worth a line in the log
     return descend(parts.vae("point", u="unseen"), objective + spread * own_spread() if stochastic else objective)
 
 
