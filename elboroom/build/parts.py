@@ -31,8 +31,6 @@ from elboroom.geometry.ball import Ball
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
 
-Given = Literal["seen", "unseen"]
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -81,12 +79,13 @@ class Parts:
         return self.option("latent") or default_latent(self.about.kind)
 
     def vae(
-        self, posterior: str = "gaussian", prior: str = "normal", u: Given = "seen", skip: bool = False
+        self, posterior: str = "gaussian", prior: str = "normal", fixed_prior: bool = False, skip: bool = False
     ) -> LatentModel:
         """A model with this posterior and prior, unless the user chose others; with `skip`, z enters every layer.
 
-        The prior depends on labels that are given, unless nothing would teach it to (`unseen`); prior "none" is for
-        methods that have none.
+        A fixed prior neither depends on labels that are given nor is learned: for a loss without the KL(q || p) that
+        would teach it, or a floor under that KL, which a prior that follows would undo. Prior "none" is for methods that
+        have none.
         """
         q = self._chosen("posterior", posterior)
         family = POSTERIORS[q]
@@ -101,28 +100,28 @@ class Parts:
             raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {space.prior}")
         if prior == "none" and law is not NONE:
             raise Problem(f"this method has no prior, so --prior {p} means nothing here")
-        if u == "unseen" and law.learned(self.choices):
+        if fixed_prior and law.learned(self.choices):
             raise Problem(
                 f"--prior {p} is learned, for which a loss needs its whole kl: leave it out, or use vae --prior {p}"
             )
         made = family.make(self, **self.options(*family.options))
-        return LatentModel(made, self._made(law, made, u), space.entry(self, self.likelihood(skip=skip)))
+        return LatentModel(made, self._prior(law, made, fixed_prior), space.entry(self, self.likelihood(skip=skip)))
 
     def prior(self, posterior: nn.Module) -> nn.Module:
         """p(z|u) beside a posterior on R^d that nobody chose."""
         name = self._chosen("prior", "normal")
         if PRIORS[name].space not in (None, FLAT):
             raise Problem(f"--prior {name} is for a posterior that lives where it does: use --prior normal")
-        return self._made(PRIORS[name], posterior, "seen")
+        return self._prior(PRIORS[name], posterior)
 
     def _chosen(self, axis: Literal["posterior", "prior"], own: str) -> str:
         """What the user chose along an axis, or else the method's own."""
         name: str = self.option(axis)
         return own if name == "auto" else name
 
-    def _made(self, prior: Prior, posterior: nn.Module, u: Given) -> nn.Module:
-        """The prior beside a posterior, conditional on labels that are given and seen."""
-        if self.given and u == "seen" and prior.conditional is not None:
+    def _prior(self, prior: Prior, posterior: nn.Module, fixed: bool = False) -> nn.Module:
+        """The prior beside a posterior, conditional on labels that are given."""
+        if self.given and not fixed and prior.conditional is not None:
             return prior.conditional(self)
         return prior.make(self, posterior, **self.options(*prior.options))
 

@@ -20,6 +20,7 @@ from elboroom.core.model import LatentModel
 from elboroom.core.objective import Loss, Objective, Term
 from elboroom.core.optimiser import Adam
 from elboroom.core.problem import Problem
+from elboroom.core.reference import require_parts
 
 MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 
@@ -144,6 +145,7 @@ class Method(nn.Module):
 
     def _check(self) -> None:
         """Every term can be had of this model, and every trainable parameter is in exactly one group."""
+        require_parts(self.modules())
         for player in self.players:
             for weight, term in player.objective.parts:
                 term.check(self.model)

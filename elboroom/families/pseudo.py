@@ -13,6 +13,7 @@ from elboroom.core.batch import Batch
 from elboroom.core.kl import has_density
 from elboroom.core.law import Law
 from elboroom.core.points import along, beside_others
+from elboroom.core.reference import Reference
 
 CHUNK = 50  # components at a time
 
@@ -113,9 +114,9 @@ class VampPrior(nn.Module):
 
     def __init__(self, posterior: Any, pseudo: PseudoInputs, latent: int) -> None:
         super().__init__()
-        self._posterior = (posterior,)  # in a tuple, so that the encoder is no part of the prior
+        self.posterior = Reference(posterior)
         self.pseudo, self.latent = pseudo, latent
         self.family = Vamp if has_density(posterior.family) else VampImplicit
 
     def forward(self, batch: Batch) -> Vamp:
-        return self.family(self._posterior[0], self.pseudo, self.latent)
+        return self.family(self.posterior.module, self.pseudo, self.latent)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elboroom.core.batch import Batch
+from elboroom.core.reference import Reference
 from elboroom.geometry.ball import DEEP, Ball
 
 
@@ -72,10 +73,10 @@ class Flat(nn.Module):
 
     def __init__(self, ball: Ball) -> None:
         super().__init__()
-        self._ball = (ball,)  # in a tuple, so that it is no part of the critic
+        self.ball = Reference(ball)
         self.register_buffer("like", torch.zeros(()), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
-        ball = self._ball[0]
+        ball = self.ball.module
         flat = ball.log0(ball.inside(z)).to(self.like.dtype)
         return flat if z.requires_grad else flat.detach()

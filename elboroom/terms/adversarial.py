@@ -41,7 +41,7 @@ def density_ratio(critic: nn.Module) -> Term:
         logits: Tensor = critic(draw.first)
         return logits[:, 0] - logits[:, 1]
 
-    return Term("tc_critic", value, check=_can_be_shuffled, modules=(critic,))
+    return Term("tc_critic", value, check=_can_be_shuffled)
 
 
 def critic_nll(critic: nn.Module) -> Term:
@@ -55,12 +55,12 @@ def critic_nll(critic: nn.Module) -> Term:
         truth = torch.arange(2, device=logits.device).repeat_interleave(len(codes))
         return F.cross_entropy(logits, truth)
 
-    return Term("critic", value, check=_can_be_shuffled, couples=True, modules=(critic,))
+    return Term("critic", value, check=_can_be_shuffled, couples=True)
 
 
 def fool(critic: nn.Module) -> Term:
     """-log D(z), z ~ q(z): what an encoder descends to pass its codes off as draws of the prior (non-saturating)."""
-    return Term("fool", lambda draw: F.softplus(-critic(draw.first).squeeze(-1)), modules=(critic,))
+    return Term("fool", lambda draw: F.softplus(-critic(draw.first).squeeze(-1)))
 
 
 def prior_critic(critic: nn.Module) -> Term:
@@ -71,7 +71,7 @@ def prior_critic(critic: nn.Module) -> Term:
         real = critic(prior_draws(draw)).squeeze(-1)
         return F.softplus(-real) + F.softplus(critic(codes).squeeze(-1))
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value)
 
 
 def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
@@ -104,7 +104,7 @@ def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
         ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
         return ratio + r.log_prob(z) - draw.p.log_prob(z)  # type: ignore[no-any-return]
 
-    term = Term("kl_critic", value, modules=(critic,))
+    term = Term("kl_critic", value)
     return replace(term, check=_has_moments) if adaptive else term
 
 
@@ -119,7 +119,7 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
             z, other = (z - r.loc) / r.stddev, distributed.normal(tuple(z.shape), z, 0)
         return F.softplus(-critic(x, z, u)) + F.softplus(critic(x, other, u))
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value)
 
 
 def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
@@ -130,7 +130,7 @@ def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
         held = mine.clamp(*f.limits(MOST))
         return bound(f, mine + (held - mine).detach(), other)  # held in value, not in the slope the encoder learns from
 
-    return Term(f"D_{f.name}", value, modules=(critic,))
+    return Term(f"D_{f.name}", value)
 
 
 def f_critic(critic: nn.Module, f: FDivergence) -> Term:
@@ -140,4 +140,4 @@ def f_critic(critic: nn.Module, f: FDivergence) -> Term:
         both = (constant(draw.first), prior_draws(draw))
         return -bound(f, *(critic(codes).clamp(*f.limits(MOST)) for codes in both))
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value)

@@ -18,7 +18,6 @@ from elboroom.terms.adversarial import prior_draws
 
 MOST = 300.0  # nu is held below this, so that neither e^nu nor its square overflows
 STEEP = 30.0  # above any rate; from here e^nu goes on as its tangent for those who learn from it
-BETAS = (0.5, 0.9)  # of Adam for a critic: one draw with a large e^nu is to be forgotten in tens of turns
 
 
 def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
@@ -68,7 +67,7 @@ def dual_rate(critic: nn.Module, prior: bool = False) -> Term:
         z, h = draw.first, _features(draw, critic)
         return learned_dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
-    return Term("dual", value, check=_check(critic), modules=(critic,))
+    return Term("dual", value, check=_check(critic))
 
 
 def dual_critic(critic: nn.Module, prior: bool = False, by: Lesson = "dual") -> Term:
@@ -83,4 +82,4 @@ def dual_critic(critic: nn.Module, prior: bool = False, by: Lesson = "dual") -> 
         z, h = constant(draw.first), _features(draw, critic)
         return lesson(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
-    return Term("critic", value, check=_check(critic), modules=(critic,))
+    return Term("critic", value, check=_check(critic))

@@ -71,7 +71,7 @@ def test_text_has_options_of_its_own(tmp_path: Path) -> None:
     small = {"embed": 4, "hidden": 4, **TINY}
     with pytest.raises(Problem, match="--latent 5 has no effect here; remove it"):
         elboroom.train("lm", SENTENCES, tmp_path / "lm", latent=5, **small)
-    with pytest.raises(Problem, match="--sigma 2.0 has no effect here; remove it"):
+    with pytest.raises(Problem, match=r"--sigma 2\.0 has no effect here; remove it"):
         elboroom.train("vae", SENTENCES, tmp_path / "vae", sigma=2.0, **small)
     words = {"word_dropout": 0.2, "dropout": 0.1, "inject": "state", "layers": 2, "trunk": "b"}
     assert elboroom.train("vae", SENTENCES, tmp_path / "own", latent=5, **small, **words).step == 1
