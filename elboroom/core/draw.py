@@ -11,7 +11,6 @@ from torch import Tensor
 from elboroom.core.batch import Batch
 from elboroom.core.kl import kl_divergence
 from elboroom.core.model import LatentModel
-from elboroom.core.points import along
 
 
 class Draw:
@@ -43,7 +42,7 @@ class Draw:
     @cached_property
     def first(self) -> Tensor:
         """The first sample of each row, (B, *event)."""
-        return along(self.z, lambda z: z[0])
+        return self.z[0]
 
     @cached_property
     def px(self) -> Any:

@@ -15,7 +15,6 @@ from elboroom.core.kl import require_product
 from elboroom.core.law import law_of
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.points import constant
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
@@ -48,7 +47,7 @@ def critic_nll(critic: nn.Module) -> Term:
     """1/2 CE(z, 0) + 1/2 CE(permuted z', 1), z' from a second batch; both detached, so nothing reaches the encoder."""
 
     def value(draw: Draw) -> Tensor:
-        codes = constant(draw.first)  # the Draw is shared: its z must keep the graph that other terms need
+        codes = draw.first.detach()  # the Draw is shared: its z must keep the graph that other terms need
         with torch.no_grad():
             product = permuted(draw.other.first)
         logits: Tensor = critic(torch.cat([codes, product]))
@@ -67,7 +66,7 @@ def prior_critic(critic: nn.Module) -> Term:
     """-log D(z) - log (1 - D(z')), z ~ p, z' ~ q(z) detached: 2 log 2 where the two agree."""
 
     def value(draw: Draw) -> Tensor:
-        codes = constant(draw.first)
+        codes = draw.first.detach()
         real = critic(prior_draws(draw)).squeeze(-1)
         return F.softplus(-real) + F.softplus(critic(codes).squeeze(-1))
 
@@ -112,7 +111,7 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
     """-log s(T(x, z)) - log (1 - s(T(x, z'))), z ~ q(z|x) detached, z' ~ p(z), or ~ r(z|x)."""
 
     def value(draw: Draw) -> Tensor:
-        x, u, z, r = draw.batch.x, draw.batch.u, constant(draw.first), _contrast(draw, adaptive)
+        x, u, z, r = draw.batch.x, draw.batch.u, draw.first.detach(), _contrast(draw, adaptive)
         if r is None:
             other = prior_draws(draw)
         else:
@@ -137,7 +136,7 @@ def f_critic(critic: nn.Module, f: FDivergence) -> Term:
     """-(E_q T - E_p f*(T)), codes detached: what the critic descends."""
 
     def value(draw: Draw) -> Tensor:
-        both = (constant(draw.first), prior_draws(draw))
+        both = (draw.first.detach(), prior_draws(draw))
         return -bound(f, *(critic(codes).clamp(*f.limits(MOST)) for codes in both))
 
     return Term("critic", value)

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from elboroom.core.draw import Draw
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.points import constant
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import prior_draws
 
@@ -79,7 +78,7 @@ def dual_critic(critic: nn.Module, prior: bool = False, by: Lesson = "dual") -> 
     lesson = LESSONS[by]
 
     def value(draw: Draw) -> Tensor:
-        z, h = constant(draw.first), _features(draw, critic)
+        z, h = draw.first.detach(), _features(draw, critic)
         return lesson(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
     return Term("critic", value, check=_check(critic))
