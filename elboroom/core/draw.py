@@ -21,7 +21,7 @@ class Draw:
     ) -> None:
         self.model, self.batch, self.samples = model, batch, samples
         self._another = another
-        self._kept: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
 
     @cached_property
     def q(self) -> Any:
@@ -75,6 +75,6 @@ class Draw:
 
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
         """What `make` returns, computed once per Draw: for what several terms share."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]

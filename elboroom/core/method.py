@@ -137,7 +137,7 @@ class Method(nn.Module):
         self.memory = nn.ModuleList(watches)
         own = set(model.modules())
         apart = {name: [m for m in group.all() if m not in own] for name, group in groups.items()}
-        self.others = nn.ModuleDict({name: nn.ModuleList(found) for name, found in apart.items() if found})
+        self.others = nn.ModuleDict({name: nn.ModuleList(modules) for name, modules in apart.items() if modules})
         self.owned: dict[str, list[nn.Parameter]] = {name: group.parameters() for name, group in groups.items()}
         self.optimisers: dict[str, Optimizer] = {}
         self.clips: dict[str, float] = {}

@@ -107,8 +107,8 @@ class Refined(nn.Module):
         """New for every step in training; in evaluation the same for every example, whenever it is asked for, (B, J)."""
         if self.training:
             return distributed.normal(tuple(like.shape), like, 0)
-        kept = torch.randn(like.shape[1], generator=torch.Generator().manual_seed(step), dtype=like.dtype)
-        return kept.to(like.device).expand_as(like)
+        noise = torch.randn(like.shape[1], generator=torch.Generator().manual_seed(step), dtype=like.dtype)
+        return noise.to(like.device).expand_as(like)
 
     def slopes(self, loss: Loss, at: list[Tensor], through: Through) -> tuple[Tensor, ...]:
         """The gradient of the loss, itself differentiable unless nothing comes back."""

@@ -34,21 +34,21 @@ POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint: bool = True) -> str:
     """The posterior of a generator; refuses another where nu reads its features, and one of these by its own name."""
-    told = parts.option("posterior")
+    choice = parts.option("posterior")
     for name, posterior in posteriors.items():
-        if told == posterior:
-            raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {told}")
-    if joint and told != "auto":
+        if choice == posterior:
+            raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {choice}")
+    if joint and choice != "auto":
         raise Problem(
-            f"nu(x, z) reads the features of the generator: choose by --generator, and leave --posterior {told} out"
+            f"nu(x, z) reads the features of the generator: choose by --generator, and leave --posterior {choice} out"
         )
     return posteriors[generator]
 
 
-def lesson(parts: Parts, model: LatentModel, told: CriticLoss) -> Lesson:
+def lesson(parts: Parts, model: LatentModel, choice: CriticLoss) -> Lesson:
     """What nu descends: an mlp's q(z|x) is nearly singular at first, and then the dual has no optimum."""
-    if told != "auto":
-        return told
+    if choice != "auto":
+        return choice
     return "dual" if has_density(model.families[0]) and parts.about.kind == "tokens" else "logistic"
 
 

@@ -17,7 +17,7 @@ from elboroom.build.parts import Choices, Parts
 from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.kl import has_density, kl_divergence, require_rate
+from elboroom.core.kl import has_density, kl_divergence, require_kl
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.families import ball as families
@@ -432,7 +432,7 @@ def test_an_implicit_posterior_wraps_what_its_generator_makes(linear: bool) -> N
         torch.testing.assert_close(found.detach(), law.log_prob(v.detach().double()), rtol=1e-5, atol=1e-5)
     else:
         with pytest.raises(Problem, match="which is wrapped implicit, has none"):
-            require_rate(WrappedImplicit, Wrapped)
+            require_kl(WrappedImplicit, Wrapped)
 
 
 def test_a_prior_given_labels_starts_as_the_one_without() -> None:
