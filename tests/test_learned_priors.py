@@ -126,7 +126,7 @@ def test_a_run_keeps_a_shared_encoder_once_and_its_pseudo_inputs_where_they_were
     assert torch.cdist(x, train_rows).amin(1).max() < 0.3, "they started at training examples"
     again = load(run.folder, data=pixels)
     assert torch.equal(again.model.prior.pseudo.x, run.model.prior.pseudo.x)
-    assert again.model.prior.of[0] is again.model.posterior
+    assert again.model.prior.posterior.module is again.model.posterior
     assert np.array_equal(again.sample(3), run.sample(3))
     read: list[Any] = []
     again.model.posterior.net.register_forward_pre_hook(lambda *_: read.append(1))
@@ -137,8 +137,8 @@ def test_a_run_keeps_a_shared_encoder_once_and_its_pseudo_inputs_where_they_were
 def test_a_prior_that_shares_the_encoder_is_moved_with_it(pixels: DataSet) -> None:
     """In other precision, in evaluation and in a copy, the encoder of the prior is that of the posterior."""
     model = deepcopy(built(pixels, "vamp-vae", pseudo_inputs=5).double().eval())
-    assert model.prior.of[0] is model.posterior
-    assert not model.prior.of[0].training
+    assert model.prior.posterior.module is model.posterior
+    assert not model.prior.posterior.module.training
     draw = Draw(model, Batch(pixels.x([0, 1, 2]).double()))
     assert draw.p.loc.dtype == torch.float64
     assert torch.isfinite(draw.rate).all()

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import Tensor, nn
 
 import elboroom
-from elboroom.build.supplied import tried
+from elboroom.build.user_nets import check_net
 
 SMALL: dict[str, Any] = {"steps": 6, "batch_size": 16, "latent": 3, "threads": 1}
 
@@ -156,7 +156,7 @@ def test_own_modules_that_do_not_fit_are_refused(
 def test_trying_a_module_leaves_it_as_it_was() -> None:
     net = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4), nn.Dropout())
     net[2].eval()
-    tried(Of(net), "encoder", torch.ones(2, 4), 0, (4,))
+    check_net(Of(net), "encoder", torch.ones(2, 4), 0, (4,))
     assert [m.training for m in net] == [True, True, False]
     assert int(net[1].num_batches_tracked) == 0
 

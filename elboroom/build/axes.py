@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
+from elboroom.build.pseudo import pseudo_inputs as pseudo_inputs_of
 from elboroom.core.kl import has_density
 from elboroom.core.problem import Problem
 from elboroom.families.autoregressive import AutoregressivePrior
@@ -21,11 +22,11 @@ from elboroom.families.point import PointPosterior
 from elboroom.families.pseudo import VampPrior
 from elboroom.families.sphere import PowerSpherical, SpherePrior, Spherical, SphericalPosterior, VonMisesFisher
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
-from elboroom.build.pseudo import pseudo_inputs
 from elboroom.nets.gyroplane import Flat, Gyroplanes
 
 if TYPE_CHECKING:
-    from elboroom.build.parts import Choices, Parts
+    from elboroom.build.choices import Choices
+    from elboroom.build.parts import Parts
 
 FEATURES = 64  # of x, for flows, generators and critics
 
@@ -60,10 +61,11 @@ BALL = Space(
 class Posterior:
     """A family of q(z|x)."""
 
-    make: Callable[[Parts], nn.Module]
+    make: Callable[..., nn.Module]  # (parts, and its options by name)
     what: str
     outputs: str  # of an encoder of one's own
     space: Space = FLAT
+    options: tuple[str, ...] = ()  # those of Choices that it uses
 
 
 def _never(choices: Choices) -> bool:
@@ -78,32 +80,32 @@ def _always(choices: Choices) -> bool:
 class Prior:
     """A family of p(z)."""
 
-    make: Callable[[Parts, nn.Module], nn.Module]  # beside a posterior
+    make: Callable[..., nn.Module]  # (parts, the posterior beside it, and its options by name)
     what: str
     space: Space | None = FLAT  # None is that of the posterior, of which it is made
     learned: Callable[[Choices], bool] = _never  # by a rate, and by nothing else
     conditional: Callable[[Parts], nn.Module] | None = None  # on labels, where these are given
+    options: tuple[str, ...] = ()  # those of Choices that it uses
 
 
-def _flowed(parts: Parts, make: type[FlowPosterior]) -> nn.Module:
+def _flowed(parts: Parts, make: type[FlowPosterior], flow_steps: int) -> nn.Module:
     latent = parts.latent
-    return make(parts.reader(2 * latent + FEATURES), latent, FEATURES, parts.choices.flow_steps, 8 * latent)
+    return make(parts.reader(2 * latent + FEATURES), latent, FEATURES, flow_steps, 8 * latent)
 
 
-def _spherical(parts: Parts, family: type[Spherical]) -> nn.Module:
+def _spherical(parts: Parts, family: type[Spherical], kappa: float, kappa_learned: bool) -> nn.Module:
     if parts.latent < 2:
         raise Problem("a sphere has directions only in two dimensions or more: use --latent 2 or more")
-    learned = parts.choices.kappa_learned
-    return SphericalPosterior(parts.reader(parts.latent + learned), family, parts.choices.kappa, learned)
+    return SphericalPosterior(parts.reader(parts.latent + kappa_learned), family, kappa, kappa_learned)
 
 
-def _vamp(parts: Parts, posterior: nn.Module) -> nn.Module:
+def _vamp(parts: Parts, posterior: nn.Module, pseudo_inputs: int | None) -> nn.Module:
     if not hasattr(posterior, "law") or not has_density(cast(Any, posterior.family)):
         raise Problem(
             "--prior vamp is a mixture of what the encoder says of pseudo-inputs, each by itself: "
             "use --posterior gaussian, implicit-linear, vmf, power-spherical, wrapped or wrapped-linear"
         )
-    pseudo = pseudo_inputs(parts, cast(nn.Module, posterior.net), parts.choices.pseudo_inputs)
+    pseudo = pseudo_inputs_of(parts, cast(nn.Module, posterior.net), pseudo_inputs)
     if type(posterior) is GaussianPosterior:
         return GaussianVampPrior(posterior, pseudo)
     return VampPrior(posterior, pseudo, parts.latent)
@@ -134,26 +136,30 @@ POSTERIORS = {
         "latent",
     ),
     "iaf": Posterior(
-        lambda parts: _flowed(parts, FlowPosterior),
+        lambda parts, **options: _flowed(parts, FlowPosterior, **options),
         "a Gaussian through affine autoregressive steps (`--flow-steps`)",
         f"2 latent + {FEATURES}",
+        options=("flow_steps",),
     ),
     "nsf": Posterior(
-        lambda parts: _flowed(parts, SplinePosterior),
+        lambda parts, **options: _flowed(parts, SplinePosterior, **options),
         "a Gaussian through rational-quadratic spline steps (`--flow-steps`)",
         f"2 latent + {FEATURES}",
+        options=("flow_steps",),
     ),
     "vmf": Posterior(
-        lambda parts: _spherical(parts, VonMisesFisher),
+        lambda parts, **options: _spherical(parts, VonMisesFisher, **options),
         "von Mises-Fisher on the unit sphere (`--kappa`)",
         "latent, + 1 with `--kappa-learned`",
         SPHERE,
+        options=("kappa", "kappa_learned"),
     ),
     "power-spherical": Posterior(
-        lambda parts: _spherical(parts, PowerSpherical),
+        lambda parts, **options: _spherical(parts, PowerSpherical, **options),
         "the same shape by a law without Bessel functions",
         "latent, + 1 with `--kappa-learned`",
         SPHERE,
+        options=("kappa", "kappa_learned"),
     ),
     "implicit": Posterior(
         _implicit,
@@ -191,22 +197,25 @@ PRIORS = {
         conditional=lambda parts: ConditionalNormal(parts.latent, parts.given),
     ),
     "anisotropic": Prior(
-        lambda parts, q: AnisotropicNormal(parts.spectrum(), parts.choices.variances_learned),
+        lambda parts, q, variances_learned: AnisotropicNormal(parts.spectrum(), variances_learned),
         "N(0, diag), its variances those of the data's principal axes (`--variances-learned`); not for text",
         learned=lambda choices: choices.variances_learned,
+        options=("variances_learned",),
     ),
     "student": Prior(
-        lambda parts, q: StudentPrior(parts.spectrum(), parts.choices.variances_learned),
+        lambda parts, q, variances_learned: StudentPrior(parts.spectrum(), variances_learned),
         "the same with Student's t of 9 degrees of freedom (`--variances-learned`); not for text",
         learned=lambda choices: choices.variances_learned,
+        options=("variances_learned",),
     ),
     "clustered": Prior(
         lambda parts, q: ClusteredPrior(parts.latent),
         "four narrow Gaussians, at +-1 on the first two axes",
     ),
     "sparse": Prior(
-        lambda parts, q: SparsePrior(parts.latent, parts.choices.sparse_share),
+        lambda parts, q, sparse_share: SparsePrior(parts.latent, sparse_share),
         "each dimension N(0, 0.05^2) with probability `--sparse-share`, else N(0, 1)",
+        options=("sparse_share",),
     ),
     "wrapped": Prior(
         lambda parts, q: WrappedPrior(parts.latent, parts.ball),
@@ -216,21 +225,28 @@ PRIORS = {
     ),
     "sphere": Prior(lambda parts, q: SpherePrior(parts.latent), "uniform on the unit sphere", SPHERE),
     "ar1": Prior(
-        lambda parts, q: AutoregressivePrior(parts.latent, parts.choices.ar1_channels, parts.choices.ar1_alpha),
+        lambda parts, q, ar1_channels, ar1_alpha: AutoregressivePrior(parts.latent, ar1_channels, ar1_alpha),
         "autoregressive along the dimensions (`--ar1-alpha`, `--ar1-channels`)",
+        options=("ar1_alpha", "ar1_channels"),
     ),
     "mog": Prior(
-        lambda parts, q: MixturePrior(parts.latent, parts.choices.components),
+        lambda parts, q, components: MixturePrior(parts.latent, components),
         "a mixture of Gaussians (`--components`), learned",
         learned=_always,
+        options=("components",),
     ),
     "vamp": Prior(
-        _vamp, "the mean of q(z|s) over learned pseudo-inputs s (`--pseudo-inputs`)", space=None, learned=_always
+        _vamp,
+        "the mean of q(z|s) over learned pseudo-inputs s (`--pseudo-inputs`)",
+        space=None,
+        learned=_always,
+        options=("pseudo_inputs",),
     ),
     "flow": Prior(
-        lambda parts, q: FlowPrior(parts.latent, parts.choices.flow_layers, 4 * parts.latent),
+        lambda parts, q, flow_layers: FlowPrior(parts.latent, flow_layers, 4 * parts.latent),
         "N(0, I) through affine couplings (`--flow-layers`), learned",
         learned=_always,
+        options=("flow_layers",),
     ),
 }
 NONE = Prior(lambda parts, q: NoPrior(parts.latent), "none, of methods that have no use for one")

@@ -4,119 +4,54 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from elboroom import nets
-from elboroom.geometry.ball import Ball
+from elboroom.build.axes import FEATURES, FLAT, NONE, POSTERIORS, PRIORS, Prior
+from elboroom.build.choices import Choices as Choices
+from elboroom.build.choices import default_latent
+from elboroom.build.user_nets import check_net
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
-from elboroom.data.dataset import About, DataSet, Kind
+from elboroom.data.dataset import About, DataSet
 from elboroom.families.pixels import (
     BernoulliLikelihood,
     GaussianLikelihood,
     GaussianPerPixelLikelihood,
+    LearnedGaussianLikelihood,
     LogisticLikelihood,
     PixelLikelihood,
 )
 from elboroom.families.tokens import TokenLikelihood
-from elboroom.build.axes import FEATURES, FLAT, NONE, POSTERIORS, PRIORS, Prior
-from elboroom.build.supplied import tried
+from elboroom.geometry.ball import Ball
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
-
-Given = Literal["seen", "unseen"]
-
-
-def _latent(kind: Kind) -> int:
-    return 32 if kind == "tokens" else 10
-
-
-class Choices(BaseModel):
-    """The options of the model that every method has."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    latent: int | None = Field(None, ge=1, description="latent dimensions; 10 for images and vectors, 32 for text")
-    net: str = Field("auto", description=f"auto, {', '.join(nets.NETS)}; for text {', '.join(sentences.NETS)}")
-    posterior: str = Field("auto", description=f"q(z|x): auto, the method's own, or {', '.join(POSTERIORS)}")
-    prior: str = Field("auto", description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}", examples=["sparse"])
-    flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf and nsf")
-    flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
-    components: int = Field(10, ge=1, description="Gaussians of --prior mog")
-    pseudo_inputs: int | None = Field(
-        None,
-        ge=1,
-        description="components of --prior vamp; 500 for images and vectors, 100 for text, and 500 for apo-vae-vamp",
-        examples=[200],
-    )
-    ar1_alpha: float = Field(
-        0.5, ge=0, lt=1, description="correlation of a step of --prior ar1 with the one before", examples=[0.9]
-    )
-    ar1_channels: int = Field(1, ge=1, description="chains of --prior ar1, side by side")
-    kappa: float = Field(
-        35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical", examples=[13.0]
-    )
-    kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
-    sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
-    variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")
-    curvature: float = Field(
-        1.0, gt=0, description="c of the ball of --posterior wrapped and the like: curvature -c, radius 1/sqrt(c)"
-    )
-    curvature_learned: bool = Field(False, description="whether c is learned")
-    likelihood: Literal["auto", "bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"] = Field(
-        "auto", description="p(x|z); auto is bernoulli for images, gaussian for vectors"
-    )
-    sigma: float = Field(1.0, gt=0, description="standard deviation of the gaussian likelihood (its start, if learned)")
-    trunk: Literal["a", "b"] = Field("a", description="which published LSTM pair the nets of text follow")
-    embed: int = Field(256, ge=1, description="size of the word embeddings, for text")
-    hidden: int = Field(256, ge=1, description="size of the recurrent states, for text")
-    layers: int | None = Field(None, ge=1, description="layers of the decoder of text; 1, of a transformer 3")
-    dropout: float | None = Field(
-        None, ge=0, lt=1, description="on inputs and outputs of the decoder of text; 0.5, in a transformer 0.2"
-    )
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of the decoder's input words hidden, for text")
-    inject: str = Field(
-        "auto", description=f"how z enters the decoder of text: auto, {', '.join(sentences.INJECTIONS)}"
-    )
-    given: str = Field(
-        "",
-        description="labels that encoder and decoder see, and p(z) if normal or wrapped with a kl, e.g. shape,scale",
-    )
-    init: Literal["kaiming", "glorot", "torch"] = Field("kaiming", description="initialisation of the nets")
-
-    @field_validator("posterior", "prior")
-    @classmethod
-    def _known(cls, name: str, info: ValidationInfo) -> str:
-        names = ("auto", *(POSTERIORS if info.field_name == "posterior" else PRIORS))
-        if name not in names:
-            raise ValueError(f"is none of {', '.join(names)}")
-        return name
-
-    def for_kind(self, kind: Kind) -> Choices:
-        """The same with the defaults that depend on the kind of data."""
-        return self.model_copy(update={"latent": self.latent or _latent(kind)})
-
-    @property
-    def given_names(self) -> tuple[str, ...]:
-        """The names in `given`."""
-        return tuple(name.strip() for name in self.given.split(",") if name.strip())
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a builder is handed: the data it is for, the choices, and the length of the run."""
+    """What a builder works with: the data it is for, the choices, and the length of the run."""
 
     about: About
     choices: Choices = field(default_factory=Choices)
     steps: int = 20_000
     data: DataSet | None = None  # for what is read off the data at the start
-    encoder: nn.Module | None = None  # the user's own, if handed in
+    encoder: nn.Module | None = None  # the user's own, if there is one
     decoder: nn.Module | None = None
+    used: set[str] = field(default_factory=set, repr=False, compare=False)  # the options that something built here uses
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """These options by name, for what uses them; those that nothing uses are refused when a run begins."""
+        self.used.update(names)
+        return {name: getattr(self.choices, name) for name in names}
+
+    def option(self, name: str) -> Any:
+        """One option, for what uses it."""
+        return self.options(name)[name]
 
     @property
     def n(self) -> int:
@@ -126,6 +61,7 @@ class Parts:
     @property
     def given(self) -> int:
         """The width of u."""
+        self.options("given")
         for name in self.choices.given_names:
             if not self.about.labels:
                 raise Problem(f"--given {name}: {self.about.name} has no labels")
@@ -140,15 +76,16 @@ class Parts:
     @property
     def latent(self) -> int:
         """The dimensions of z."""
-        return self.choices.latent or _latent(self.about.kind)
+        return self.option("latent") or default_latent(self.about.kind)
 
     def vae(
-        self, posterior: str = "gaussian", prior: str = "normal", u: Given = "seen", skip: bool = False
+        self, posterior: str = "gaussian", prior: str = "normal", fixed_prior: bool = False, skip: bool = False
     ) -> LatentModel:
         """A model with this posterior and prior, unless the user chose others; with `skip`, z enters every layer.
 
-        The prior depends on labels that are given, unless nothing would teach it to (`unseen`); prior "none" is for
-        methods that have none.
+        A fixed prior neither depends on labels that are given nor is learned: for a loss without the KL(q || p) that
+        would teach it, or a floor under that KL, which a prior that follows would undo. Prior "none" is for methods that
+        have none.
         """
         q = self._chosen("posterior", posterior)
         family = POSTERIORS[q]
@@ -163,35 +100,35 @@ class Parts:
             raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {space.prior}")
         if prior == "none" and law is not NONE:
             raise Problem(f"this method has no prior, so --prior {p} means nothing here")
-        if u == "unseen" and law.learned(self.choices):
+        if fixed_prior and law.learned(self.choices):
             raise Problem(
                 f"--prior {p} is learned, for which a loss needs its whole kl: leave it out, or use vae --prior {p}"
             )
-        made = family.make(self)
-        return LatentModel(made, self._made(law, made, u), space.entry(self, self.likelihood(skip=skip)))
+        made = family.make(self, **self.options(*family.options))
+        return LatentModel(made, self._prior(law, made, fixed_prior), space.entry(self, self.likelihood(skip=skip)))
 
     def prior(self, posterior: nn.Module) -> nn.Module:
         """p(z|u) beside a posterior on R^d that nobody chose."""
         name = self._chosen("prior", "normal")
         if PRIORS[name].space not in (None, FLAT):
             raise Problem(f"--prior {name} is for a posterior that lives where it does: use --prior normal")
-        return self._made(PRIORS[name], posterior, "seen")
+        return self._prior(PRIORS[name], posterior)
 
     def _chosen(self, axis: Literal["posterior", "prior"], own: str) -> str:
         """What the user chose along an axis, or else the method's own."""
-        told: str = getattr(self.choices, axis)
-        return own if told == "auto" else told
+        name: str = self.option(axis)
+        return own if name == "auto" else name
 
-    def _made(self, prior: Prior, posterior: nn.Module, u: Given) -> nn.Module:
-        """The prior beside a posterior, conditional on labels that are given and seen."""
-        if self.given and u == "seen" and prior.conditional is not None:
+    def _prior(self, prior: Prior, posterior: nn.Module, fixed: bool = False) -> nn.Module:
+        """The prior beside a posterior, conditional on labels that are given."""
+        if self.given and not fixed and prior.conditional is not None:
             return prior.conditional(self)
-        return prior.make(self, posterior)
+        return prior.make(self, posterior, **self.options(*prior.options))
 
     @cached_property
     def ball(self) -> Ball:
         """The Poincare ball, one for all that lives on it."""
-        return Ball(self.choices.curvature, self.choices.curvature_learned)
+        return Ball(self.option("curvature"), self.option("curvature_learned"))
 
     def reader(self, outputs: int) -> nn.Module:
         """The encoder, `net(x, u) -> (B, outputs)`: the user's own, or a new one."""
@@ -199,14 +136,14 @@ class Parts:
             return self.features(outputs)
         if self.about.kind == "tokens":
             return self.encoder
-        return tried(self.encoder, "encoder", torch.zeros(2, *self.about.shape), self.given, (outputs,))
+        return check_net(self.encoder, "encoder", torch.zeros(2, *self.about.shape), self.given, (outputs,))
 
     def features(self, outputs: int) -> nn.Module:
         """A new net `net(x, u) -> (B, outputs)`."""
         if self.about.kind == "tokens":
-            c = self.choices
-            return sentences.encoder(self.net, self.about.levels, outputs, self.given, c.embed, c.hidden, c.trunk)
-        return nets.encoder(self.net, self.about.shape, outputs, self.given, self.choices.init)
+            sizes = self.options("embed", "hidden", "trunk")
+            return sentences.encoder(self.net, self.about.levels, outputs, self.given, **sizes)
+        return nets.encoder(self.net, self.about.shape, outputs, self.given, **self.options("init"))
 
     def spectrum(self, most: int = 2000) -> Tensor:
         """The leading variances of the data's principal axes; ones where the data is not at hand (a checkpoint has them)."""
@@ -217,26 +154,27 @@ class Parts:
         rows = self.data.splits["train"]
         few = self.data.x(np.sort(np.random.default_rng(0).choice(rows, min(most, len(rows)), replace=False)))
         flat = few.flatten(1).double()
-        found = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
-        if len(found) < self.latent:
+        variances = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
+        if len(variances) < self.latent:
             raise Problem(
                 f"--prior {self.choices.prior} has a principal axis of the data for each dimension, and there are "
-                f"{len(found)}: use --latent {len(found)} or fewer"
+                f"{len(variances)}: use --latent {len(variances)} or fewer"
             )
-        spectrum: Tensor = found.clamp_min(1e-3 * found.max().item() or 1.0).float()
+        spectrum: Tensor = variances.clamp_min(1e-3 * variances.max().item() or 1.0).float()
         return spectrum
 
     @property
     def net(self) -> str:
         """The name of the nets."""
         auto = {"pixels": "burgess", "vectors": "mlp-300", "tokens": "lstm"}[self.about.kind]
-        return auto if self.choices.net == "auto" else self.choices.net
+        name: str = self.option("net")
+        return auto if name == "auto" else name
 
     def likelihood(self, latent: int | None = None, skip: bool = False) -> nn.Module:
         """p(x|z) on a decoder; of no latent dimensions, p(x) of a language model."""
         if self.about.kind == "tokens":
             return TokenLikelihood(self.decoder or self.writer(self.latent if latent is None else latent, skip))
-        kind, event = self.choices.likelihood, len(self.about.shape)
+        kind, event = self.option("likelihood"), len(self.about.shape)
         if kind == "auto":
             kind = "bernoulli" if self.about.levels else "gaussian"
         if kind == "bernoulli" and not self.about.levels:
@@ -248,7 +186,7 @@ class Parts:
         makes: dict[str, type[PixelLikelihood]] = {
             "bernoulli": BernoulliLikelihood,
             "gaussian": GaussianLikelihood,
-            "gaussian-learned": GaussianLikelihood,
+            "gaussian-learned": LearnedGaussianLikelihood,
             "gaussian-per-pixel": GaussianPerPixelLikelihood,
             "logistic": LogisticLikelihood,
         }
@@ -256,32 +194,17 @@ class Parts:
         channels = make.channels * (self.about.shape[0] if event == 3 else 1)
         if self.decoder is not None:
             shape = (channels, *self.about.shape[1:]) if event == 3 else (channels, *self.about.shape)[channels == 1 :]
-            net = tried(self.decoder, "decoder", torch.zeros(2, self.latent), self.given, shape)
+            net = check_net(self.decoder, "decoder", torch.zeros(2, self.latent), self.given, shape)
         else:
-            net = nets.decoder(self.net, self.about.shape, self.latent, channels, self.given, self.choices.init)
-        if make is GaussianLikelihood:
-            return GaussianLikelihood(net, event, self.choices.sigma, learned=kind == "gaussian-learned")
-        return make(net, event)
+            net = nets.decoder(self.net, self.about.shape, self.latent, channels, self.given, **self.options("init"))
+        return make(net, event, **self.options(*make.options))
 
     def writer(self, latent: int, skip: bool = False) -> nn.Module:
         """A decoder of sentences."""
-        c = self.choices
-        if c.likelihood != "auto":
-            raise Problem(f"--likelihood {c.likelihood} is for pixels and vectors; text is made word by word")
-        return sentences.decoder(
-            self.net,
-            self.about.levels,
-            latent,
-            self.given,
-            embed=c.embed,
-            hidden=c.hidden,
-            layers=c.layers,
-            trunk=c.trunk,
-            dropout=c.dropout,
-            word_dropout=c.word_dropout,
-            inject=c.inject,
-            skip=skip,
-        )
+        if (kind := self.option("likelihood")) != "auto":
+            raise Problem(f"--likelihood {kind} is for pixels and vectors; text is made word by word")
+        options = self.options("embed", "hidden", "layers", "trunk", "dropout", "word_dropout", "inject")
+        return sentences.decoder(self.net, self.about.levels, latent, self.given, skip=skip, **options)
 
     def critic(self, outputs: int = 1, width: int = 1000, depth: int = 6) -> nn.Module:
         """A critic of codes."""

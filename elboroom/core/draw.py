@@ -11,7 +11,6 @@ from torch import Tensor
 from elboroom.core.batch import Batch
 from elboroom.core.kl import kl_divergence
 from elboroom.core.model import LatentModel
-from elboroom.core.points import along
 
 
 class Draw:
@@ -22,7 +21,7 @@ class Draw:
     ) -> None:
         self.model, self.batch, self.samples = model, batch, samples
         self._another = another
-        self._kept: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
 
     @cached_property
     def q(self) -> Any:
@@ -43,7 +42,7 @@ class Draw:
     @cached_property
     def first(self) -> Tensor:
         """The first sample of each row, (B, *event)."""
-        return along(self.z, lambda z: z[0])
+        return self.z[0]
 
     @cached_property
     def px(self) -> Any:
@@ -76,6 +75,6 @@ class Draw:
 
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
         """What `make` returns, computed once per Draw: for what several terms share."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]

@@ -46,7 +46,7 @@ def called(family: type[Distribution]) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", " ", family.__name__).lower()
 
 
-def require_rate(q: type[Distribution], p: type[Distribution]) -> None:
+def require_kl(q: type[Distribution], p: type[Distribution]) -> None:
     """Refuses, in a sentence, a pair that has no KL."""
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
         lacking = f"q(z|x), which is {called(q)}," if not has_density(q) else f"p(z), which is {called(p)},"
@@ -121,6 +121,6 @@ def kl_divergence(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> 
     closed = _CLOSED.get((type(q), type(p)))
     if closed is not None:
         return closed(q, p)
-    require_rate(type(q), type(p))
+    require_kl(type(q), type(p))
     sample = z()  # (K, B, D)
     return (q.log_prob(sample) - p.log_prob(sample)).mean(0)

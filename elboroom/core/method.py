@@ -20,6 +20,7 @@ from elboroom.core.model import LatentModel
 from elboroom.core.objective import Loss, Objective, Term
 from elboroom.core.optimiser import Adam
 from elboroom.core.problem import Problem
+from elboroom.core.reference import require_parts
 
 MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 
@@ -136,7 +137,7 @@ class Method(nn.Module):
         self.memory = nn.ModuleList(watches)
         own = set(model.modules())
         apart = {name: [m for m in group.all() if m not in own] for name, group in groups.items()}
-        self.others = nn.ModuleDict({name: nn.ModuleList(found) for name, found in apart.items() if found})
+        self.others = nn.ModuleDict({name: nn.ModuleList(modules) for name, modules in apart.items() if modules})
         self.owned: dict[str, list[nn.Parameter]] = {name: group.parameters() for name, group in groups.items()}
         self.optimisers: dict[str, Optimizer] = {}
         self.clips: dict[str, float] = {}
@@ -144,6 +145,7 @@ class Method(nn.Module):
 
     def _check(self) -> None:
         """Every term can be had of this model, and every trainable parameter is in exactly one group."""
+        require_parts(self.modules())
         for player in self.players:
             for weight, term in player.objective.parts:
                 term.check(self.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -28,7 +28,6 @@ class Term:
     samples: int = 1  # how many z it asks for
     check: Callable[[LatentModel], None] = _accept  # raises Problem where the model cannot give it
     couples: bool = False  # whether it couples the examples of a batch
-    modules: tuple[nn.Module, ...] = field(default=(), repr=False)  # critics and the like that it reads
     is_rate: bool = False  # whether it is KL(q || p), which some models have as a mere number
 
     def __call__(self, draw: Draw) -> Tensor:

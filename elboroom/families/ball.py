@@ -23,7 +23,8 @@ from elboroom.geometry.ball import Ball
 class Wrapped(Law):
     """The law of exp_mu((lambda_0 / lambda_mu) v), v from a law of R^d: log q = log q_v(v) - d log 2 - (d - 1) log(sinh r / r).
 
-    r = 2 sqrt(c) |v|. With v ~ N(0, S) this is the wrapped normal. Samples carry their v; that of a foreign z is found.
+    r = 2 sqrt(c) |v|. With v ~ N(0, S) this is the wrapped normal. The v of the last sample is remembered, that of another z
+    is computed.
     """
 
     has_rsample = True
@@ -31,7 +32,7 @@ class Wrapped(Law):
 
     def __init__(self, ball: Ball, loc: Tensor, tangent: Any, features: Tensor | None = None) -> None:
         self.ball, self.loc, self.tangent, self.features = ball, loc.double(), tangent, features
-        self._kept: tuple[Tensor, Tensor] | None = None
+        self._last: tuple[Tensor, Tensor] | None = None
         super().__init__(loc.shape[:-1], loc.shape[-1:])
 
     @property
@@ -41,8 +42,8 @@ class Wrapped(Law):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         v = self.tangent.rsample(sample_shape).double()
-        self._kept = self.ball.wrap(v, self.loc), v
-        return self._kept[0]
+        self._last = self.ball.wrap(v, self.loc), v
+        return self._last[0]
 
     def flat(self, z: Tensor) -> Tensor:
         """log_0(z), in which points of the boundary are as far apart as they are."""
@@ -57,8 +58,8 @@ class Wrapped(Law):
         return Wrapped(self.ball, self.loc, fit(self.tangent))
 
     def log_prob(self, z: Tensor) -> Tensor:
-        kept = self._kept
-        v = kept[1] if kept is not None and kept[0] is z else self.ball.unwrap(z, self.loc)
+        last = self._last
+        v = last[1] if last is not None and last[0] is z else self.ball.unwrap(z, self.loc)
         log_prob: Tensor = self.tangent.log_prob(v) - self.ball.log_volume(v)
         return log_prob
 

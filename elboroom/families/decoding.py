@@ -141,5 +141,5 @@ class Beam(Decoding):
             written[:, at] = (best % words.shape[1]).flatten()
         ended = (written == END).any(1).view(n, width)
         best = score.masked_fill(~ended & ended.any(1, keepdim=True), -torch.inf).argmax(1)
-        found = written[first.squeeze(1) + best]
-        return found[:, : int((found != PAD).sum(1).max())]
+        sentences = written[first.squeeze(1) + best]
+        return sentences[:, : int((sentences != PAD).sum(1).max())]

@@ -56,7 +56,7 @@ def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
     than the part of p(z), no weight is lost by more than that part.
     """
     p, nets, own = model.prior(batch), next(model.parameters()).dtype, of_prior(samples)
-    on_ball, found = law_of(type(r)).space == "ball", []
+    on_ball, log_weights = law_of(type(r)).space == "ball", []
     for law, count in ((r, samples - own), (p, own)):
         if not count:
             continue
@@ -66,8 +66,8 @@ def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
         log_m = r.log_prob(wide).double() + math.log(1 - own / samples)
         if own:
             log_m = torch.logaddexp(log_m, log_p + math.log(own / samples))
-        found.append(log_x + log_p - log_m)
-    return torch.cat(found)
+        log_weights.append(log_x + log_p - log_m)
+    return torch.cat(log_weights)
 
 
 def of_prior(samples: int) -> int:

@@ -91,14 +91,14 @@ class SharedGaussian(Law):
     def triangle(self) -> Tensor:
         """L with L L' = A A', lower triangular, in double precision, (J, J)."""
         root = self.root.double()
-        found: Tensor
-        found, failed = torch.linalg.cholesky_ex(root @ root.T)
+        factor: Tensor
+        factor, failed = torch.linalg.cholesky_ex(root @ root.T)
         waits = root.device.type == "cpu" or not torch.is_grad_enabled()  # which no step on a GPU does
         if waits and failed:
             raise Problem(
                 "the noise of q(z|x) has collapsed onto fewer dimensions than z has: it has no density any more"
             )
-        return found
+        return factor
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """loc + A e, (*sample_shape, B, J)."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.law import Law
+from elboroom.core.reference import Reference
 from elboroom.families.gaussian import LOG_2PI, GaussianPosterior
 from elboroom.families.pseudo import PseudoInputs
 
@@ -78,11 +79,11 @@ class GaussianVampPrior(nn.Module):
 
     def __init__(self, posterior: GaussianPosterior, pseudo: PseudoInputs) -> None:
         super().__init__()
-        self.of = (posterior,)  # in a tuple: its parameters are the model's once, and in the group of the encoder
+        self.posterior = Reference(posterior)
         self.pseudo = pseudo
         self.register_buffer("rows", torch.arange(len(pseudo)), persistent=False)
 
     def forward(self, batch: Batch) -> Mixture:
-        posterior = self.of[0]
+        posterior = self.posterior.module
         q = posterior.law(self.pseudo.read(posterior.net, self.rows))
         return Mixture(q.loc.new_full((len(q.loc),), -math.log(len(q.loc))), q.loc, q.logvar)

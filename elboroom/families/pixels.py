@@ -108,6 +108,7 @@ class PixelLikelihood(nn.Module):
 
     family: type[Pixels]
     channels: int  # values that the net emits for a channel
+    options: tuple[str, ...] = ()  # of the model, by the names of its further arguments
     learns_sigma = False
 
     def __init__(self, net: nn.Module, event: int) -> None:
@@ -137,6 +138,7 @@ class GaussianLikelihood(PixelLikelihood):
 
     family = Normal
     channels = 1
+    options = ("sigma",)
     log_sigma: Tensor
 
     def __init__(self, net: nn.Module, event: int, sigma: float = 1.0, learned: bool = False) -> None:
@@ -149,6 +151,13 @@ class GaussianLikelihood(PixelLikelihood):
 
     def forward(self, z: Tensor, batch: Batch) -> Normal:
         return Normal(self.decode(z, batch), self.log_sigma, self.event)
+
+
+class LearnedGaussianLikelihood(GaussianLikelihood):
+    """p(x|z) = N(f(z), sigma^2) with one sigma for all pixels, learned from where it starts."""
+
+    def __init__(self, net: nn.Module, event: int, sigma: float = 1.0) -> None:
+        super().__init__(net, event, sigma, learned=True)
 
 
 class GaussianPerPixelLikelihood(PixelLikelihood):

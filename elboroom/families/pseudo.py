@@ -12,7 +12,7 @@ from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.kl import has_density
 from elboroom.core.law import Law
-from elboroom.core.points import along, beside_others
+from elboroom.core.reference import Reference
 
 CHUNK = 50  # components at a time
 
@@ -94,11 +94,12 @@ class Vamp(Law):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         place = distributed.uniform((math.prod(sample_shape),), self.pseudo.x, 0)
         rows = (place * len(self.pseudo)).long().clamp_max(len(self.pseudo) - 1)
-        return along(self._law(rows).rsample(), lambda z: z.view(*sample_shape, *z.shape[1:]))
+        z: Tensor = self._law(rows).rsample()
+        return z.view(*sample_shape, *z.shape[1:])
 
     def log_prob(self, z: Tensor) -> Tensor:
         everyone = torch.arange(len(self.pseudo), device=z.device)
-        parts = [self._law(rows).log_prob(beside_others(z)) for rows in torch.split(everyone, CHUNK)]  # (..., chunk)
+        parts = [self._law(rows).log_prob(z.unsqueeze(-2)) for rows in torch.split(everyone, CHUNK)]  # (..., chunk)
         return torch.logsumexp(torch.cat(parts, -1), -1) - math.log(len(self.pseudo))
 
 
@@ -113,9 +114,9 @@ class VampPrior(nn.Module):
 
     def __init__(self, posterior: Any, pseudo: PseudoInputs, latent: int) -> None:
         super().__init__()
-        self._posterior = (posterior,)  # in a tuple, so that the encoder is no part of the prior
+        self.posterior = Reference(posterior)
         self.pseudo, self.latent = pseudo, latent
         self.family = Vamp if has_density(posterior.family) else VampImplicit
 
     def forward(self, batch: Batch) -> Vamp:
-        return self.family(self._posterior[0], self.pseudo, self.latent)
+        return self.family(self.posterior.module, self.pseudo, self.latent)

@@ -16,6 +16,7 @@ from elboroom.core.batch import Batch
 from elboroom.core.freeze import freeze
 from elboroom.core.kl import kl_divergence, per_example
 from elboroom.core.objective import Constant, Weight
+from elboroom.core.reference import Reference
 from elboroom.families.gaussian import Gaussian, require_gaussian, widened
 
 Through = Literal["exact", "difference", "nothing"]
@@ -66,7 +67,7 @@ class Refined(nn.Module):
         super().__init__()
         require_gaussian(first, "refinement")
         self.first = first
-        self.of = (prior, likelihood)  # in a tuple: they are parts of the model, not of its posterior
+        self.prior, self.likelihood = Reference(prior), Reference(likelihood)
         self.weight = weight if isinstance(weight, Weight) else Constant(weight)
         self.steps, self.lr, self.momentum, self.clip = steps, lr, momentum, clip
         self.through = through
@@ -91,7 +92,7 @@ class Refined(nn.Module):
 
     def loss(self, batch: Batch, noise: Tensor) -> Loss:
         """nll + w kl at z = mu + sigma noise, as a function of (mu, log sigma^2)."""
-        prior, likelihood = self.of
+        prior, likelihood = self.prior.module, self.likelihood.module
         weight = self.weight.now(batch.step) if self.training else 1.0
 
         def value(loc: Tensor, logvar: Tensor) -> Tensor:
@@ -106,23 +107,24 @@ class Refined(nn.Module):
         """New for every step in training; in evaluation the same for every example, whenever it is asked for, (B, J)."""
         if self.training:
             return distributed.normal(tuple(like.shape), like, 0)
-        kept = torch.randn(like.shape[1], generator=torch.Generator().manual_seed(step), dtype=like.dtype)
-        return kept.to(like.device).expand_as(like)
+        noise = torch.randn(like.shape[1], generator=torch.Generator().manual_seed(step), dtype=like.dtype)
+        return noise.to(like.device).expand_as(like)
 
     def slopes(self, loss: Loss, at: list[Tensor], through: Through) -> tuple[Tensor, ...]:
         """The gradient of the loss, itself differentiable unless nothing comes back."""
         if through == "difference":
-            found: tuple[Tensor, ...] = _Slopes.apply(loss, *at, *self.learned)  # type: ignore[no-untyped-call]
-            return found
+            slopes: tuple[Tensor, ...] = _Slopes.apply(loss, *at, *self.learned)  # type: ignore[no-untyped-call]
+            return slopes
         exact = through == "exact"
         at = [t if exact and t.requires_grad else t.detach().requires_grad_() for t in at]
-        with twice_differentiable(self.of[1], exact), freeze([] if exact else self.learned):
+        with twice_differentiable(self.likelihood.module, exact), freeze([] if exact else self.learned):
             return torch.autograd.grad(loss(*at).sum(), at, create_graph=exact)
 
     @property
     def learned(self) -> list[nn.Parameter]:
         """What the loss may depend on: decoder and prior, and the first posterior, of which a VampPrior is made."""
-        return [p for module in (self.first, *self.of) for p in module.parameters() if p.requires_grad]
+        modules = (self.first, self.prior.module, self.likelihood.module)
+        return [p for module in modules for p in module.parameters() if p.requires_grad]
 
     def clipped(self, slope: Tensor) -> Tensor:
         """The gradient of each example, its norm at most `clip`; 0 is no limit."""

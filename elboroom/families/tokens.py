@@ -30,8 +30,8 @@ class Tokens(Law):
     def log_prob(self, x: Tensor) -> Tensor:
         """log p(x|z), nats, summed over predicted tokens: (B, L) -> (K, B)."""
         if hasattr(self.decoder, "log_prob"):
-            found: Tensor = self.decoder.log_prob(self.z, x, self.u)
-            return found
+            log_prob: Tensor = self.decoder.log_prob(self.z, x, self.u)
+            return log_prob
         return teacher_forced(self.decoder, self.z, x, self.u)
 
     def decode(self, strategy: Decoding, longest: int = 100) -> Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.points import carried, carrying
+from elboroom.geometry.point import Point
 
 MARGIN = 1e-5  # where centres lie: |z| <= (1 - MARGIN) / sqrt(c)
 EDGE = 1e-12  # how near double precision lets the coordinates of a sample come
@@ -80,17 +80,15 @@ class Ball(nn.Module):
 
     def gap(self, x: Tensor) -> Tensor:
         """1 - c |x|^2 = 2 / lambda_x, (..., 1); of a point that is very far out it underflows to 0."""
-        known = carried(x)
-        return 1 - self.c * _squared(x.double()) if known is None else known.exp()
+        return x.log_gap.exp() if isinstance(x, Point) else 1 - self.c * _squared(x.double())
 
     def log_gap(self, x: Tensor) -> Tensor:
         """log(1 - c |x|^2), (..., 1): what the point carries, or from its coordinates."""
-        known = carried(x)
-        return torch.log1p(-self.c * _squared(x.double())) if known is None else known
+        return x.log_gap if isinstance(x, Point) else torch.log1p(-self.c * _squared(x.double()))
 
     def inside(self, x: Tensor) -> Tensor:
         """A point that was made here as it is, others no further out than their precision can tell."""
-        return x if carried(x) is not None else self.clip(x, EDGE if x.dtype == torch.float64 else ROUNDED)
+        return x if isinstance(x, Point) else self.clip(x, EDGE if x.dtype == torch.float64 else ROUNDED)
 
     def clip(self, x: Tensor, margin: float = MARGIN) -> Tensor:
         """The same point, or the one below it at the margin."""
@@ -112,14 +110,14 @@ class Ball(nn.Module):
         u = u * (reach / size)
         return tanhc(self.c * _squared(u)) * u
 
-    def wrap(self, v: Tensor, at: Tensor) -> Tensor:
+    def wrap(self, v: Tensor, at: Tensor) -> Point:
         """exp_at of v carried there from the origin: at (+) tanh(sqrt(c) |v|) v / (sqrt(c) |v|)."""
         v, at, c = v.double(), at.double(), self.c
         s = c * _squared(v)
         y = tanhc(s) * v  # and 1 - c |y|^2 = 1 / cosh^2
         below = 1 + 2 * c * (at * y).sum(-1, keepdim=True) + c * c * _squared(at) * _squared(y)
         log_gap = self.log_gap(at) - 2 * log_cosh(s) - below.clamp_min(EDGE**2).log()
-        return carrying(self.clip(self.add(at, y), EDGE), log_gap)
+        return Point.of(self.clip(self.add(at, y), EDGE), log_gap)
 
     def unwrap(self, z: Tensor, at: Tensor) -> Tensor:
         """The v that is wrapped to z: artanh(sqrt(c) |k|) k / (sqrt(c) |k|), k = (-at) (+) z."""

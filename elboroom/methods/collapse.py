@@ -25,7 +25,7 @@ def _elbo(parts: Parts, warmup: float) -> Objective:
 
 def _against_normal(parts: Parts, what: str) -> LatentModel:
     """A Gaussian posterior against N(0, I), whatever labels are given: a prior that can follow proves nothing."""
-    model = parts.vae(u="unseen")
+    model = parts.vae(fixed_prior=True)
     if not isinstance(model.prior, StandardNormal):
         raise Problem(f"{what} is against N(0, I): use --posterior gaussian with --prior normal")
     return model
@@ -71,7 +71,7 @@ def bn_vae(
     gamma: standard deviation of the means over the batch, fixed (published: 0.5 to 0.7)
     eps: added to their variance; an encoder that makes it smaller than this is past the bound (published: 1e-5)
     """
-    model = parts.vae(u="unseen")
+    model = parts.vae(fixed_prior=True)
     normed = BatchNormed(model.posterior, parts.latent, gamma, eps)
     return descend(model.with_posterior(normed), _elbo(parts, warmup))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
 from elboroom.build.registry import NonNegative, Positive, by_data, method
-from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.core.method import Method, descend
 from elboroom.terms.adversarial import critic_nll, density_ratio
 from elboroom.terms.aggregate import Estimator, dimwise_kl, index_code_mi, total_correlation
 from elboroom.terms.evidence import kl, nll
@@ -30,7 +31,7 @@ def beta_tcvae(
     """
     n, e = parts.n, estimator
     objective = nll() + alpha * index_code_mi(n, e) + beta * total_correlation(n, e) + gamma * dimwise_kl(n, e)
-    return descend(parts.vae(u="unseen"), objective)  # q(z) is split against one prior for all labels
+    return descend(parts.vae(fixed_prior=True), objective)  # q(z) is split against one prior for all labels
 
 
 @method("factor-vae", "nll + kl + gamma tc, tc by a critic", paper="Kim & Mnih 2018, Eq. 2 and Alg. 2")
@@ -43,12 +44,4 @@ def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e
     critic_lr: learning rate of the critic's Adam, whose betas are (0.5, 0.9)
     """
     model, critic = parts.vae(), parts.critic(outputs=2)
-    return Method(
-        model,
-        players=[
-            Player(nll() + kl() + gamma * density_ratio(critic), moves="vae"),
-            Player(critic_nll(critic), moves="critic", rival=True),  # reads z detached: no gradient into the encoder
-        ],
-        vae=Group(model),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),
-    )
+    return game(model, nll() + kl() + gamma * density_ratio(critic), Critic(critic, critic_nll(critic), critic_lr))

@@ -30,7 +30,7 @@ def beta_vae(parts: Parts, beta: NonNegative = by_data(4.0, tokens=0.4)) -> Meth
 
     beta: price of a nat of rate; 1 is the VAE
     """
-    return descend(parts.vae(u="seen" if beta else "unseen"), nll() + beta * kl())
+    return descend(parts.vae(fixed_prior=beta == 0), nll() + beta * kl())
 
 
 @method("beta-vae-capacity", "nll + gamma |mean kl - C(t)|", paper="Burgess et al. 2018, Eq. 8")

@@ -90,11 +90,11 @@ def apo_vae_vamp(
     critic_turns: steps of nu and of the pseudo-inputs for one of the model
     anchor: weight of |log_0(mu)|^2 + |E v|^2, mu the centre of q(z|x) and v the draws around it (published: none)
     """
-    own, choices = chosen(parts, POSTERIOR, generator), parts.choices
-    if choices.prior != "auto":
-        raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {choices.prior} out")
-    vae = parts.vae(own, u="unseen")
-    pseudo = pseudo_inputs(parts, vae.posterior.net, choices.pseudo_inputs or PSEUDO)  # type: ignore[arg-type]
+    own = chosen(parts, POSTERIOR, generator)
+    if (prior := parts.option("prior")) != "auto":
+        raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {prior} out")
+    vae = parts.vae(own, fixed_prior=True)
+    pseudo = pseudo_inputs(parts, vae.posterior.net, parts.option("pseudo_inputs") or PSEUDO)  # type: ignore[arg-type]
     model = with_critic(parts, vae.with_prior(VampPrior(vae.posterior, pseudo, parts.latent)), own)
     loss = nll() + Linear(start, 1, parts.span(warmup)) * dual_rate(model.critic, prior=True) + anchor * place()
     return against(parts, model, loss, Nu(critic_loss, critic_lr, critic_turns), adam(pseudo_lr))

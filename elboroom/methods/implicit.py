@@ -7,15 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from elboroom.build.game import Critic
 from elboroom.build.parts import Parts
 from elboroom.build.registry import Positive, Start, Warmup, by_data, method
 from elboroom.core.kl import has_density
-from elboroom.core.method import Group, MakeOptimiser, Method, Player, adam, times
+from elboroom.core.method import Group, MakeOptimiser, Method, Player
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective
 from elboroom.core.problem import Problem
 from elboroom.nets.dual import Contested, DualCritic
-from elboroom.terms.dual import BETAS, Lesson, dual_critic, dual_rate
+from elboroom.terms.dual import Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
 
@@ -33,21 +34,21 @@ POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint: bool = True) -> str:
     """The posterior of a generator; refuses another where nu reads its features, and one of these by its own name."""
-    told = parts.choices.posterior
+    choice = parts.option("posterior")
     for name, posterior in posteriors.items():
-        if told == posterior:
-            raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {told}")
-    if joint and told != "auto":
+        if choice == posterior:
+            raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {choice}")
+    if joint and choice != "auto":
         raise Problem(
-            f"nu(x, z) reads the features of the generator: choose by --generator, and leave --posterior {told} out"
+            f"nu(x, z) reads the features of the generator: choose by --generator, and leave --posterior {choice} out"
         )
     return posteriors[generator]
 
 
-def lesson(parts: Parts, model: LatentModel, told: CriticLoss) -> Lesson:
+def lesson(parts: Parts, model: LatentModel, choice: CriticLoss) -> Lesson:
     """What nu descends: an mlp's q(z|x) is nearly singular at first, and then the dual has no optimum."""
-    if told != "auto":
-        return told
+    if choice != "auto":
+        return choice
     return "dual" if has_density(model.families[0]) and parts.about.kind == "tokens" else "logistic"
 
 
@@ -60,7 +61,7 @@ def with_critic(parts: Parts, model: LatentModel, posterior: str, joint: bool = 
 def sampler(parts: Parts, posteriors: dict[str, str], generator: Generator, joint: bool = True) -> Contested:
     """A VAE whose q(z|x) is this generator's, beside its critic."""
     own = chosen(parts, posteriors, generator, joint)
-    return with_critic(parts, parts.vae(own, u="unseen"), own, joint)
+    return with_critic(parts, parts.vae(own, fixed_prior=True), own, joint)
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,15 @@ def against(parts: Parts, model: Contested, loss: Objective, nu: Nu, pseudo: Mak
 
     A prior of pseudo-inputs, with an optimiser of its own, moves with nu; any other with the model.
     """
-    own, rivals = [model.posterior, model.likelihood], {"critic": Group(model.critic, adam(nu.lr, BETAS), clip=0)}
+    taught = dual_critic(model.critic, pseudo is not None, lesson(parts, model, nu.loss))
+    critic = Critic(model.critic, taught, nu.lr, turns=nu.turns, clip=0)
+    own, rivals = [model.posterior, model.likelihood], {"critic": critic.group}
     if pseudo is None:
         own.append(model.prior)
     else:
         rivals["pseudo"] = Group(model.prior, pseudo)
-    taught = dual_critic(model.critic, pseudo is not None, lesson(parts, model, nu.loss))
-    critic = Player(taught, tuple(rivals), times(nu.turns), rival=True)
-    return Method(model, [critic, Player(loss, moves="vae")], watches=(), vae=Group(own), **rivals)
+    players = [critic.player(*rivals), Player(loss, moves="vae")]
+    return Method(model, players, watches=(), vae=Group(own), **rivals)
 
 
 @method("implicit-vae", "nll + w(t) (E_q nu(x, z) - E_p e^nu(x, z) + 1), not a bound", paper="Fang et al. 2019")

@@ -6,17 +6,21 @@ from typing import Literal
 
 from torch import nn
 
+from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
 from elboroom.build.registry import Count, CriticLR, NonNegative, by_data, method
-from elboroom.core.method import Group, Method, Player, adam, descend
-from elboroom.core.model import LatentModel
-from elboroom.core.objective import Objective
+from elboroom.core.method import Group, Method, Player, descend
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import fool, prior_critic
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.transport import Kernel, cost, mmd, own_spread
 
 Cost = Literal["squared", "nll"]
+
+
+def of_prior(critic: nn.Module, lr: float) -> Critic:
+    """The critic that tells codes from draws of the prior."""
+    return Critic(critic, prior_critic(critic), lr, betas=(0.5, 0.999))
 
 
 @method("info-vae", "nll + (1 - alpha) kl + (alpha + lam - 1) mmd", paper="Zhao et al. 2017, Eq. 6")
@@ -31,7 +35,7 @@ def info_vae(parts: Parts, alpha: float = 0.0, lam: NonNegative = 1000.0, kernel
     """
     if alpha + lam < 1:
         raise Problem(f"--alpha {alpha:g} --lam {lam:g} give the MMD a negative weight: alpha + lam must be at least 1")
-    model = parts.vae(u="unseen" if alpha == 1 else "seen")
+    model = parts.vae(fixed_prior=alpha == 1)
     return descend(model, nll() + (1 - alpha) * kl() + (alpha + lam - 1) * mmd(kernel))
 
 
@@ -42,7 +46,7 @@ def mmd_vae(parts: Parts, lam: NonNegative = 1000.0, kernel: Kernel = "rbf") -> 
     lam: weight of the MMD
     kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance (or J if unknown), imq is summed over seven scales
     """
-    return descend(parts.vae(u="unseen"), nll() + lam * mmd(kernel))
+    return descend(parts.vae(fixed_prior=True), nll() + lam * mmd(kernel))
 
 
 @method("wae-mmd", "c(x, g(z)) + lam mmd", paper="Tolstikhin et al. 2018, Alg. 2")
@@ -63,8 +67,8 @@ def wae_mmd(
     spread: weight of KL(N(mu, sigma^2) || N(mu, I)), for gaussian encoders
     """
     objective = cost(reconstruction) + lam * mmd(kernel, unbiased=True)
-    stochastic = spread > 0 or parts.choices.posterior == "gaussian"  # then its spread is worth a line in the log
-    return descend(parts.vae("point", u="unseen"), objective + spread * own_spread() if stochastic else objective)
+    stochastic = spread > 0 or parts.option("posterior") == "gaussian"  # then its spread is worth a line in the log
+    return descend(parts.vae("point", fixed_prior=True), objective + spread * own_spread() if stochastic else objective)
 
 
 @method("wae-gan", "c(x, g(z)) - lam log D(z)", paper="Tolstikhin et al. 2018, Alg. 1")
@@ -79,8 +83,8 @@ def wae_gan(
     lam: weight of the adversarial term
     reconstruction: squared error summed over pixels, or -log p(x|z)
     """
-    model, critic = parts.vae("point", u="unseen"), parts.critic(width=512, depth=4)
-    return game(model, critic, cost(reconstruction) + lam * fool(critic), critic_lr)
+    model, critic = parts.vae("point", fixed_prior=True), parts.critic(width=512, depth=4)
+    return game(model, cost(reconstruction) + lam * fool(critic), of_prior(critic, critic_lr), moves="ae")
 
 
 @method(
@@ -103,28 +107,19 @@ def aae(
     joint: whether a stochastic encoder fools the critic while it reconstructs (Shen et al.), not a point in a turn of its own
     critic_layers: of 512 units
     """
-    model = parts.vae("gaussian" if joint else "point", u="unseen")
+    model = parts.vae("gaussian" if joint else "point", fixed_prior=True)
     critic = parts.critic(width=512, depth=critic_layers)
+    rival = of_prior(critic, critic_lr)
     if joint:
-        return game(model, critic, cost(reconstruction) + lam * fool(critic), critic_lr)
+        return game(model, cost(reconstruction) + lam * fool(critic), rival, moves="ae")
     return Method(
         model,
         players=[
             Player(cost(reconstruction), moves=("encoder", "decoder")),
-            Player(prior_critic(critic), moves="critic", rival=True),
+            rival.player(),
             Player(lam * fool(critic), moves="encoder", batch="again"),
         ],
         encoder=Group(model.posterior),
         decoder=Group([model.likelihood, model.prior]),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
-    )
-
-
-def game(model: LatentModel, critic: nn.Module, objective: Objective, critic_lr: float) -> Method:
-    """The model descends its objective, the critic tells its codes from the prior."""
-    return Method(
-        model,
-        players=[Player(objective, moves="ae"), Player(prior_critic(critic), moves="critic", rival=True)],
-        ae=Group(model),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.999))),
+        critic=rival.group,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
 from elboroom.build.registry import Count, CriticLR, method
-from elboroom.core.method import Group, Method, Player, adam, descend, times
+from elboroom.core.method import Method, descend
 from elboroom.terms.adversarial import joint_critic, joint_ratio
 from elboroom.terms.evidence import kl, nll
 
@@ -25,13 +26,6 @@ def avb(parts: Parts, adaptive: bool = True, critic_lr: CriticLR = 1e-4, critic_
     adaptive: contrast with the moments of q(z|x), not with the prior
     critic_turns: steps of the critic for one of the model
     """
-    model, critic = parts.vae("implicit", u="seen" if adaptive else "unseen"), parts.joint_critic()
-    return Method(
-        model,
-        players=[
-            Player(nll() + joint_ratio(critic, adaptive), moves="vae"),
-            Player(joint_critic(critic, adaptive), moves="critic", turns=times(critic_turns), rival=True),
-        ],
-        vae=Group(model),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),
-    )
+    model, critic = parts.vae("implicit", fixed_prior=not adaptive), parts.joint_critic()
+    rival = Critic(critic, joint_critic(critic, adaptive), critic_lr, turns=critic_turns)
+    return game(model, nll() + joint_ratio(critic, adaptive), rival)

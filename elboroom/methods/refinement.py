@@ -80,7 +80,7 @@ def svi(
 
     inner_steps: K
     """
-    if parts.choices.posterior not in ("auto", "gaussian") or parts.encoder is not None:
+    if parts.option("posterior") not in ("auto", "gaussian") or parts.encoder is not None:
         raise Problem("without an encoder there is none to choose: leave --posterior and an encoder of your own out")
     weight, inner = Linear(start, 1, parts.span(warmup)), Inner(inner_steps, inner_lr, inner_momentum, inner_clip)
     origin = Origin(parts.latent)

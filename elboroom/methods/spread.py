@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from elboroom.build.game import game
 from elboroom.build.parts import Parts
 from elboroom.build.registry import Count, CriticLR, NonNegative, Places, Positive, Share, by_data, method
 from elboroom.core.method import Method, descend
-from elboroom.methods.matching import game
+from elboroom.methods.matching import of_prior
 from elboroom.nets.corruption import Corrupted, Corruption
 from elboroom.terms.adversarial import fool
 from elboroom.terms.evidence import nll
@@ -21,7 +22,7 @@ def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant
     lam: weight of the MMD
     constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
     """
-    return descend(parts.vae("point", u="unseen"), nll() + lam * mmd("imq", unbiased=True, constant=constant))
+    return descend(parts.vae("point", fixed_prior=True), nll() + lam * mmd("imq", unbiased=True, constant=constant))
 
 
 @method("wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019")
@@ -40,7 +41,7 @@ def wae_s(
     constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
     """
     objective = nll() + lam * mmd("imq", unbiased=True, constant=constant) + spread * own_spread()
-    return descend(parts.vae(u="unseen"), objective)
+    return descend(parts.vae(fixed_prior=True), objective)
 
 
 @method(
@@ -61,8 +62,9 @@ def laae(
     penalty: weight of sum_j |log sigma_j^2|; 0 is `aae --joint`
     critic_layers: of 512 units
     """
-    model, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=critic_layers)
-    return game(model, critic, nll() + lam * fool(critic) + penalty * log_variance(), critic_lr)
+    model, critic = parts.vae(fixed_prior=True), parts.critic(width=512, depth=critic_layers)
+    loss = nll() + lam * fool(critic) + penalty * log_variance()
+    return game(model, loss, of_prior(critic, critic_lr), moves="ae")
 
 
 @method(
@@ -88,6 +90,6 @@ def daae(
     substitute: share of words replaced by any other
     shuffle: the most places that a word moves
     """
-    clean, critic = parts.vae(u="unseen"), parts.critic(width=512, depth=1)
+    clean, critic = parts.vae(fixed_prior=True), parts.critic(width=512, depth=1)
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
-    return game(clean.with_posterior(noisy), critic, nll() + lam * fool(critic), critic_lr)
+    return game(clean.with_posterior(noisy), nll() + lam * fool(critic), of_prior(critic, critic_lr), moves="ae")

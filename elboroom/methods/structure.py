@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
 from elboroom.build.registry import CriticLR, NonNegative, method
-from elboroom.core.method import Group, Method, Player, adam, descend
+from elboroom.core.method import Method, descend
 from elboroom.core.objective import Term
 from elboroom.divergences.variational import divergence as f_divergence
 from elboroom.terms.adversarial import f_critic, f_penalty
@@ -35,7 +36,7 @@ def alpha_beta_vae(
     divergence: MMD, MMD of each dimension summed, or KL(p, q(z)) over the batch
     """
     terms: dict[str, Term] = {"mmd": mmd("imq"), "mmd-per-dim": mmd_per_dim(), "inclusive-kl": inclusive_kl()}
-    model = parts.vae(u="unseen" if not beta or divergence == "inclusive-kl" else "seen")
+    model = parts.vae(fixed_prior=beta == 0 or divergence == "inclusive-kl")
     return descend(model, nll() + beta * kl() + alpha * terms[divergence])
 
 
@@ -53,16 +54,9 @@ def f_vae(
     lam: weight of the divergence
     beta: weight of the rate
     """
-    model, critic, row = parts.vae(u="seen" if beta else "unseen"), parts.critic(width=512, depth=4), f_divergence(f)
-    return Method(
-        model,
-        players=[
-            Player(nll() + beta * kl() + lam * f_penalty(critic, row), moves="vae"),
-            Player(f_critic(critic, row), moves="critic", rival=True),
-        ],
-        vae=Group(model),
-        critic=Group(critic, adam(critic_lr, betas=(0.5, 0.9))),
-    )
+    model, critic, row = parts.vae(fixed_prior=beta == 0), parts.critic(width=512, depth=4), f_divergence(f)
+    loss = nll() + beta * kl() + lam * f_penalty(critic, row)
+    return game(model, loss, Critic(critic, f_critic(critic, row), critic_lr))
 
 
 @method(
@@ -80,5 +74,5 @@ def regularised_vae(parts: Parts, r1: str = "kl", lam1: float = 1.0, r2: str = "
     r2: a penalty of the batch, by name
     lam2: its weight
     """
-    model = parts.vae(u="unseen" if (r1, lam1) == ("kl", -1.0) else "seen")
+    model = parts.vae(fixed_prior=(r1, lam1) == ("kl", -1.0))
     return descend(model, nll() + kl() + lam1 * penalty(r1, "example") + lam2 * penalty(r2, "aggregate"))

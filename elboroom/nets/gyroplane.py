@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from elboroom.core.batch import Batch
+from elboroom.core.reference import Reference
 from elboroom.geometry.ball import DEEP, Ball
 
 
-def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor, log_gap: Tensor | None = None) -> Tensor:
+def gyroplane(ball: Ball, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """f_{a,b}(z) = lambda_b |a| / sqrt(c) asinh(2 sqrt(c) <k, a> / ((1 - c |k|^2) |a|)), k = (-b) (+) z: (N, J) -> (N, H).
 
-    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0. `log_gap`
-    is log(1 - c |z|^2), (N, 1), where it is known better than from z.
+    The signed distance of z from the geodesic plane through b with normal a, scaled: 4 <a, z - b> as c goes to 0.
     """
-    depth = ball.log_gap(z) if log_gap is None else log_gap
+    depth = ball.log_gap(z)
     z, a, b, c = z.double(), a.double(), b.double(), ball.c
     z2, a2, b2 = (t.square().sum(-1) for t in (z, a, b))  # (N,), (H,), (H,)
     here, ab = 1 - c * b2, (a * b).sum(-1)
@@ -44,8 +44,7 @@ class GyroplaneLayer(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         b = self.ball.centre(self.b)
         z = self.ball.inside(z)
-        flat, log_gap = z.reshape(-1, z.shape[-1]), self.ball.log_gap(z).reshape(-1, 1)
-        units = gyroplane(self.ball, flat, self.ball.transport(self.a, b), b, log_gap)
+        units = gyroplane(self.ball, z.reshape(-1, z.shape[-1]), self.ball.transport(self.a, b), b)
         return units.to(self.a.dtype).view(*z.shape[:-1], -1)
 
 
@@ -72,10 +71,10 @@ class Flat(nn.Module):
 
     def __init__(self, ball: Ball) -> None:
         super().__init__()
-        self._ball = (ball,)  # in a tuple, so that it is no part of the critic
+        self.ball = Reference(ball)
         self.register_buffer("like", torch.zeros(()), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
-        ball = self._ball[0]
+        ball = self.ball.module
         flat = ball.log0(ball.inside(z)).to(self.like.dtype)
         return flat if z.requires_grad else flat.detach()

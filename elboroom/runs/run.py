@@ -18,7 +18,6 @@ from torch.distributions import MultivariateNormal
 from elboroom.build.parts import Parts
 from elboroom.core.batch import Batch
 from elboroom.core.model import LatentModel
-from elboroom.core.points import along, carried
 from elboroom.core.problem import Problem, unknown
 from elboroom.core.stages import Trainable
 from elboroom.data.dataset import DataSet
@@ -30,6 +29,7 @@ from elboroom.evaluate.result import Number
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
 from elboroom.families.gaussian import NoLatent, NoPrior
+from elboroom.geometry.point import Point
 from elboroom.geometry import paths
 from elboroom.geometry.spaces import Euclidean, Space, space_of
 from elboroom.runs.media import Arrays, Medium, Sentences
@@ -148,10 +148,10 @@ class Run:
         if z.dim() != 2 or z.shape[1] != self.latent:
             raise Problem(f"codes have shape (n, {self.latent}), not {tuple(z.shape)}")
         medium, like = self.medium(decoding), next(self.model.parameters())
-        codes = along(z, lambda t: t.to(like.device)) if carried(z) is not None else z.to(like)
+        codes = z.to(like.device) if isinstance(z, Point) else z.to(like)
 
         def made(b: Batch) -> Any:
-            return medium.made(self.model.likelihood(along(codes, lambda t: t[b.index].unsqueeze(0)), b))
+            return medium.made(self.model.likelihood(codes[b.index].unsqueeze(0), b))
 
         batch = replace(medium.blank(len(z)), u=self._u(u, len(z)), index=torch.arange(len(z)))
         return medium.join(self._in_parts(made, batch))

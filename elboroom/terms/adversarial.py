@@ -15,7 +15,6 @@ from elboroom.core.kl import require_product
 from elboroom.core.law import law_of
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.points import constant
 from elboroom.core.problem import Problem
 from elboroom.divergences.variational import FDivergence, bound
 
@@ -41,37 +40,37 @@ def density_ratio(critic: nn.Module) -> Term:
         logits: Tensor = critic(draw.first)
         return logits[:, 0] - logits[:, 1]
 
-    return Term("tc_critic", value, check=_can_be_shuffled, modules=(critic,))
+    return Term("tc_critic", value, check=_can_be_shuffled)
 
 
 def critic_nll(critic: nn.Module) -> Term:
     """1/2 CE(z, 0) + 1/2 CE(permuted z', 1), z' from a second batch; both detached, so nothing reaches the encoder."""
 
     def value(draw: Draw) -> Tensor:
-        codes = constant(draw.first)  # the Draw is shared: its z must keep the graph that other terms need
+        codes = draw.first.detach()  # the Draw is shared: its z must keep the graph that other terms need
         with torch.no_grad():
             product = permuted(draw.other.first)
         logits: Tensor = critic(torch.cat([codes, product]))
         truth = torch.arange(2, device=logits.device).repeat_interleave(len(codes))
         return F.cross_entropy(logits, truth)
 
-    return Term("critic", value, check=_can_be_shuffled, couples=True, modules=(critic,))
+    return Term("critic", value, check=_can_be_shuffled, couples=True)
 
 
 def fool(critic: nn.Module) -> Term:
     """-log D(z), z ~ q(z): what an encoder descends to pass its codes off as draws of the prior (non-saturating)."""
-    return Term("fool", lambda draw: F.softplus(-critic(draw.first).squeeze(-1)), modules=(critic,))
+    return Term("fool", lambda draw: F.softplus(-critic(draw.first).squeeze(-1)))
 
 
 def prior_critic(critic: nn.Module) -> Term:
     """-log D(z) - log (1 - D(z')), z ~ p, z' ~ q(z) detached: 2 log 2 where the two agree."""
 
     def value(draw: Draw) -> Tensor:
-        codes = constant(draw.first)
+        codes = draw.first.detach()
         real = critic(prior_draws(draw)).squeeze(-1)
         return F.softplus(-real) + F.softplus(critic(codes).squeeze(-1))
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value)
 
 
 def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
@@ -104,7 +103,7 @@ def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
         ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
         return ratio + r.log_prob(z) - draw.p.log_prob(z)  # type: ignore[no-any-return]
 
-    term = Term("kl_critic", value, modules=(critic,))
+    term = Term("kl_critic", value)
     return replace(term, check=_has_moments) if adaptive else term
 
 
@@ -112,14 +111,14 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
     """-log s(T(x, z)) - log (1 - s(T(x, z'))), z ~ q(z|x) detached, z' ~ p(z), or ~ r(z|x)."""
 
     def value(draw: Draw) -> Tensor:
-        x, u, z, r = draw.batch.x, draw.batch.u, constant(draw.first), _contrast(draw, adaptive)
+        x, u, z, r = draw.batch.x, draw.batch.u, draw.first.detach(), _contrast(draw, adaptive)
         if r is None:
             other = prior_draws(draw)
         else:
             z, other = (z - r.loc) / r.stddev, distributed.normal(tuple(z.shape), z, 0)
         return F.softplus(-critic(x, z, u)) + F.softplus(critic(x, other, u))
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value)
 
 
 def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
@@ -130,14 +129,14 @@ def f_penalty(critic: nn.Module, f: FDivergence) -> Term:
         held = mine.clamp(*f.limits(MOST))
         return bound(f, mine + (held - mine).detach(), other)  # held in value, not in the slope the encoder learns from
 
-    return Term(f"D_{f.name}", value, modules=(critic,))
+    return Term(f"D_{f.name}", value)
 
 
 def f_critic(critic: nn.Module, f: FDivergence) -> Term:
     """-(E_q T - E_p f*(T)), codes detached: what the critic descends."""
 
     def value(draw: Draw) -> Tensor:
-        both = (constant(draw.first), prior_draws(draw))
+        both = (draw.first.detach(), prior_draws(draw))
         return -bound(f, *(critic(codes).clamp(*f.limits(MOST)) for codes in both))
 
-    return Term("critic", value, modules=(critic,))
+    return Term("critic", value)

@@ -12,13 +12,11 @@ from torch.nn import functional as F
 from elboroom.core.draw import Draw
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
-from elboroom.core.points import constant
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import prior_draws
 
 MOST = 300.0  # nu is held below this, so that neither e^nu nor its square overflows
 STEEP = 30.0  # above any rate; from here e^nu goes on as its tangent for those who learn from it
-BETAS = (0.5, 0.9)  # of Adam for a critic: one draw with a large e^nu is to be forgotten in tens of turns
 
 
 def dual(nu_q: Tensor, nu_p: Tensor) -> Tensor:
@@ -68,7 +66,7 @@ def dual_rate(critic: nn.Module, prior: bool = False) -> Term:
         z, h = draw.first, _features(draw, critic)
         return learned_dual(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
-    return Term("dual", value, check=_check(critic), modules=(critic,))
+    return Term("dual", value, check=_check(critic))
 
 
 def dual_critic(critic: nn.Module, prior: bool = False, by: Lesson = "dual") -> Term:
@@ -80,7 +78,7 @@ def dual_critic(critic: nn.Module, prior: bool = False, by: Lesson = "dual") -> 
     lesson = LESSONS[by]
 
     def value(draw: Draw) -> Tensor:
-        z, h = constant(draw.first), _features(draw, critic)
+        z, h = draw.first.detach(), _features(draw, critic)
         return lesson(critic(z, h), critic(prior_draws(draw, moves=prior), h))
 
-    return Term("critic", value, check=_check(critic), modules=(critic,))
+    return Term("critic", value, check=_check(critic))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core.draw import Draw
-from elboroom.core.kl import require_density, require_rate
+from elboroom.core.kl import require_density, require_kl
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 
@@ -20,7 +20,7 @@ def nll() -> Term:
 
 def kl() -> Term:
     """Rate: KL(q(z|x) || p(z)), per dimension where the pair allows it."""
-    return Term("kl", lambda draw: draw.rate, check=lambda model: require_rate(*model.families), is_rate=True)
+    return Term("kl", lambda draw: draw.rate, check=lambda model: require_kl(*model.families), is_rate=True)
 
 
 def log_weights(draw: Draw) -> Tensor:

@@ -52,5 +52,4 @@ def free_bits(
         samples=term.samples,
         check=check,
         couples=term.couples or reduce == "batch",
-        modules=term.modules,
     )

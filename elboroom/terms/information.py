@@ -19,10 +19,10 @@ def information(loc: Tensor, logvar: Tensor, noise: Tensor, chunk: int = 1000) -
     # log q(z_i | x_m), as one matrix product of (z^2, z, 1) with the natural parameters of every x_m
     natural = torch.cat([-0.5 * precision, loc * precision], 1)
     constant = -0.5 * (loc.square() * precision + logvar + math.log(2 * math.pi)).sum(1)
-    found, m = [], len(loc)
+    values, m = [], len(loc)
     for start in range(0, m, chunk):
         part = z[start : start + chunk]
         pairs = torch.cat([part.square(), part], 1) @ natural.T + constant  # (chunk, M)
         rows = torch.arange(len(part), device=z.device)
-        found.append(pairs[rows, start + rows] - torch.logsumexp(pairs, 1) + math.log(m))
-    return torch.cat(found)
+        values.append(pairs[rows, start + rows] - torch.logsumexp(pairs, 1) + math.log(m))
+    return torch.cat(values)

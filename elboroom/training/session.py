@@ -13,15 +13,14 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
-from elboroom.build.asked import Asked
-from elboroom.build.parts import Choices, Parts
+from elboroom.build.parts import Parts
 from elboroom.core import distributed
 from elboroom.core.method import Watch, adam
 from elboroom.core.objective import Term
@@ -90,11 +89,10 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
             raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
     flush_denormals()
     reseed(spec.fit.seed)
-    asked = Asked(spec.model)
-    parts = Parts(spec.about, cast(Choices, asked), spec.fit.steps, data, own.encoder, own.decoder)
+    parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder)
     method = spec.card.build(parts, spec.options)
     if new:
-        asked.refuse_idle(spec.method, spec.about.kind)
+        spec.model.refuse_unused(parts.used, spec.about.kind)
     least = max(getattr(module, "least_batch", 1) for module in method.modules())
     if spec.fit.batch_size < least:
         raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.kl import has_density, kl_divergence, require_density, require_rate
+from elboroom.core.kl import has_density, kl_divergence, require_density, require_kl
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
@@ -128,10 +128,10 @@ def test_a_pair_without_a_formula_is_sampled() -> None:
 
 def test_a_pair_that_has_none_is_refused() -> None:
     with pytest.raises(Problem, match=r"q\(z\|x\), which is point, has none"):
-        require_rate(Point, Gaussian)
+        require_kl(Point, Gaussian)
     with pytest.raises(Problem, match="needs the density"):
         require_density(Point, "this")
-    require_rate(Other, Gaussian)
+    require_kl(Other, Gaussian)
     assert has_density(Gaussian)
     assert not has_density(Point)
 

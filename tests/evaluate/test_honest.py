@@ -17,7 +17,6 @@ from torch.distributions import MultivariateNormal
 
 from elboroom.core.batch import Batch
 from elboroom.core.model import LatentModel
-from elboroom.core.points import beside_others
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
@@ -176,7 +175,7 @@ def test_of_every_pair_that_can_be_chosen(pair: Pair) -> None:
     log_mass = (p.log_prob(z) + volume.log()).view(-1, 1)
     assert log_mass.exp().sum().item() == pytest.approx(1.0, abs=1e-4)
     batches = [Batch(data.x(np.array([i])).double()) for i in range(ROWS)]
-    log_px = [model.likelihood(beside_others(z), batch).log_prob(batch.x) for batch in batches]
+    log_px = [model.likelihood(z.unsqueeze(-2), batch).log_prob(batch.x) for batch in batches]
     agree(number, torch.logsumexp(torch.cat(log_px, 1) + log_mass, 0), 0.06)
 
 

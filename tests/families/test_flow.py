@@ -13,7 +13,7 @@ from zuko.nn import MaskedLinear
 
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.kl import has_density, kl_divergence, require_rate
+from elboroom.core.kl import has_density, kl_divergence, require_kl
 from elboroom.core.model import LatentModel
 from elboroom.families.flow import Flowed, FlowPosterior
 from elboroom.families.gaussian import Gaussian, StandardNormal
@@ -175,5 +175,5 @@ def test_gradients_reach_every_parameter_and_masks_hold() -> None:
 
 def test_a_flow_has_a_density_and_no_closed_kl() -> None:
     assert has_density(Flowed)
-    require_rate(Flowed, Gaussian)
+    require_kl(Flowed, Gaussian)
     assert posterior(2, 1)(Batch(X)).mean.shape == (B, 2)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from elboroom.core import distributed
 from elboroom.core.batch import Batch
-from elboroom.core.kl import has_density, require_density, require_rate
+from elboroom.core.kl import has_density, require_density, require_kl
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import Implicit, ImplicitPosterior
@@ -89,7 +89,7 @@ def test_two_processes_draw_what_one_would(monkeypatch: pytest.MonkeyPatch) -> N
 def test_it_has_no_density_and_says_so() -> None:
     assert not has_density(Implicit)
     with pytest.raises(Problem, match=r"q\(z\|x\), which is implicit, has none"):
-        require_rate(Implicit, Gaussian)
+        require_kl(Implicit, Gaussian)
     with pytest.raises(Problem, match="--posterior gaussian"):
         require_density(Implicit, "the importance-weighted bound")
 

@@ -24,7 +24,7 @@ def test_the_dual_is_for_posteriors_of_text_with_a_density(
 ) -> None:
     for data, expected in ((sentences, on_text), (pixels, "logistic")):
         parts = Parts(data.about)
-        assert lesson(parts, parts.vae(posterior, u="unseen"), "auto") == expected
+        assert lesson(parts, parts.vae(posterior, fixed_prior=True), "auto") == expected
 
 
 def test_what_is_told_is_done(sentences: DataSet) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
+from elboroom.build.game import BETAS
 from elboroom.build.parts import Choices, Parts
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
@@ -23,7 +24,7 @@ from elboroom.geometry.ball import Ball
 from elboroom.methods import card
 from elboroom.nets.dual import DualCritic
 from elboroom.terms import dual as module
-from elboroom.terms.dual import BETAS, LESSONS, dual, dual_critic, dual_rate, learned_dual
+from elboroom.terms.dual import LESSONS, dual, dual_critic, dual_rate, learned_dual
 from elboroom.terms.evidence import nll
 from elboroom.terms.penalties import place
 from elboroom.training.batches import Batches, batch_of, reseed

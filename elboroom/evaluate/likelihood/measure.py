@@ -14,7 +14,6 @@ from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
 from elboroom.core.kl import per_example
 from elboroom.core.law import law_of
-from elboroom.core.points import along, beside_others
 from elboroom.divergences.samples import at_least
 from elboroom.evaluate.likelihood.dual import dual_values
 from elboroom.evaluate.likelihood.posthoc import posthoc
@@ -130,12 +129,12 @@ def mutual_information(split: Split) -> Number:
 
 def _of_pairs(split: Split, size: int = 256) -> Tensor:
     """log q(z_i|x_i) - log 1/M sum_m q(z_i|x_m), z_i ~ q(z|x_i), for any q with a density, (M,)."""
-    drawn = [along(split.model.posterior(batch).sample((1,)), lambda z: z[0]) for batch in split.batches(size)]
+    drawn = [split.model.posterior(batch).sample((1,))[0] for batch in split.batches(size)]
     own, sums = [], torch.full((len(split.rows), len(drawn)), -torch.inf, dtype=torch.float64)
     for number, batch in enumerate(split.batches(size)):
         q = split.model.posterior(batch)
         for part, z in enumerate(drawn):
-            pairs = q.log_prob(beside_others(z)).double().cpu()  # (chunk, B)
+            pairs = q.log_prob(z.unsqueeze(-2)).double().cpu()  # (chunk, B)
             sums[part * size : part * size + len(z), number] = torch.logsumexp(pairs, 1)
             own += [pairs.diagonal()] if part == number else []
     return torch.cat(own) - torch.logsumexp(sums, 1) + math.log(len(sums))
