@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import KFold
 
 from elboroom.core.problem import Problem, unknown
-from elboroom.evaluate.disentanglement.boosting import boosted
+from elboroom.evaluate.boosting import boosted
 from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import LEVEL, span
 from elboroom.evaluate.disentanglement.source import Rows, Source, Stream

@@ -69,8 +69,8 @@ class Metric:
     def of(self, subject: Any, options: Mapping[str, Any]) -> Results:
         """What it gives of a run; options that it does not read are left aside, a mode that it has not is its first."""
         said = {name: value for name, value in options.items() if name in self.options}
-        if "mode" in said:
-            said["mode"] = self.nearest_mode(said["mode"])
+        if self.modes:
+            said["mode"] = self.nearest_mode(said.get("mode", ""))
         return self.measure(subject, **said)
 
     def refused(self, problem: Problem, mode: str, seed: int) -> Results:

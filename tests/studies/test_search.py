@@ -11,8 +11,9 @@ import pytest
 from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
-from elboroom.studies import Study, results, run_study
+from elboroom.studies import Study, run_study
 from elboroom.studies.engines.pool import Told
+from elboroom.studies.results.table import results
 from elboroom.studies.schema import Measure
 from elboroom.studies.search import Trials
 from elboroom.studies.space import Cell

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LassoCV
 
 from elboroom.core.problem import unknown
-from elboroom.evaluate.disentanglement.boosting import boosted, cores
+from elboroom.evaluate.boosting import boosted, cores
 from elboroom.evaluate.disentanglement.factors import Floats
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.registry import metric

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from elboroom.evaluate.disentanglement.boosting import cores
+from elboroom.evaluate.boosting import cores
 from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import binned, mutual_information

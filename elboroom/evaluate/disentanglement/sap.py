@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from elboroom.evaluate.disentanglement.boosting import cores
+from elboroom.evaluate.boosting import cores
 from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import Bootstrap, HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import gap
