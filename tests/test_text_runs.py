@@ -41,7 +41,7 @@ def test_measures_of_text_look_at_rows_of_every_length(
         seen.extend(len(sentence.split()) for sentence in some)
         return {}
 
-    monkeypatch.setattr(measure, "measure", look)
+    monkeypatch.setattr("elboroom.evaluate.text.generated.measure", look)
     measure.metrics(run, "text", sentences=2, most=60, split="train")
     lengths = [len(s.split()) for s in run.data.sentences(run.data.splits["train"])]
     assert len(seen) == 60
