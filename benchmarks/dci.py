@@ -12,9 +12,10 @@ from benchmarks import work
 from benchmarks.measure import THREADS, Result, in_turns, measurement, timed
 from elboroom.core.problem import Problem
 from elboroom.data import dsprites
-from elboroom.evaluate.disentanglement import Rows, Score
+from elboroom.evaluate.disentanglement import Rows
 from elboroom.evaluate.disentanglement.registry import find
 from elboroom.evaluate.disentanglement.source import stream
+from elboroom.evaluate.result import Result as Measured
 from elboroom.training.batches import batch_of
 
 FACTORS = ("shape", "scale")  # 3 and 6 values: 900 of the 11,300 trees of all five factors
@@ -57,7 +58,7 @@ def problem() -> Rows:
     return Rows(run.encode(batch_of(run.data, chosen, ())), run.data.labels[chosen][:, columns], names=FACTORS)
 
 
-def score(rows: Rows, mode: str) -> Score:
+def score(rows: Rows, mode: str) -> Measured:
     """DCI of these codes."""
     return find("dci")(rows, 0, mode, threads=THREADS)
 

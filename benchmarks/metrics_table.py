@@ -15,7 +15,7 @@ from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate.codes import code_table
 from elboroom.evaluate.disentanglement import Source, evaluate, metrics
-from elboroom.evaluate.disentanglement.score import Ints
+from elboroom.evaluate.disentanglement.factors import Ints
 from elboroom.evaluate.disentanglement.source import Stream
 
 LENGTH = 64  # points in a batch of the protocol

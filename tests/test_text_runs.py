@@ -41,8 +41,8 @@ def test_measures_of_text_look_at_rows_of_every_length(
         seen.extend(len(sentence.split()) for sentence in some)
         return {}
 
-    monkeypatch.setattr(measure, "measure", look)
-    measure.text(run, samples=2, most=60, split="train")
+    monkeypatch.setattr("elboroom.evaluate.text.generated.measure", look)
+    measure.metrics(run, "text", sentences=2, most=60, split="train")
     lengths = [len(s.split()) for s in run.data.sentences(run.data.splits["train"])]
     assert len(seen) == 60
     assert max(seen) == max(lengths)
@@ -143,7 +143,7 @@ def test_a_conditional_run_answers_every_verb(given: Run) -> None:
     batch = given.examples(3)
     assert len(given.reconstruct(batch)) == 3
     assert len(given.interpolate(batch, given.examples(3, seed=1), points=4)[0]) == 4
-    assert "bleu" in measure.text(given, samples=50)
+    assert "bleu" in measure.metrics(given, "text", sentences=50)
     found = given.evaluate(samples=2)
     assert found["aggregate_rate"]["value"] is None
     assert "another for every label" in found["aggregate_rate"]["reason"]

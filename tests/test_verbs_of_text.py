@@ -153,7 +153,7 @@ def test_a_run_on_a_file_is_used_from_anywhere(folder: Path, tmp_path: Path, mon
 
 
 def test_measures_of_text_say_what_they_were_made_of(run: Run) -> None:
-    found = measure.text(run, samples=40, most=10)
+    found = measure.metrics(run, "text", sentences=40, most=10)
     wanted = {"data", "split", "n", "seed", "rows", "hash", "tokeniser", "tokens", "decoding", "protocol"}
     for name in ("bleu", "dis_1", "self_bleu_2", "unigram_kl", "forward_ppl"):
         assert wanted <= set(found[name]["settings"]), name

@@ -40,8 +40,7 @@ def measure(run: Any) -> None:
     """Likelihood, all disentanglement metrics in their dlib modes, DCI included, and two in those of another paper."""
     from elboroom.runs import measure
 
-    run.evaluate(samples=100)
-    measure.disentanglement(run, "all")
+    measure.metrics(run, samples=100)
     modes(run)
     if run.folder.name in PREDICTED:
         downstream(run)
@@ -51,18 +50,16 @@ def modes(run: Any) -> None:
     """Metrics in a mode that is not dlib, under names that say so."""
     from elboroom.evaluate.codes import code_table
     from elboroom.evaluate.disentanglement import evaluate
-    from elboroom.training.checkpoint import write_json
 
     found = evaluate(code_table(run), list(MODES), MODES)
-    content = run.measured | {f"{name} {MODES[name]}": score.to_json() for name, score in found.items()}
-    write_json(run.folder / "metrics.json", content)
+    run.record({f"{name} {MODES[name]}": score for name, score in found.items()})
 
 
 def downstream(run: Any) -> None:
     """Factors predicted from 10 to 10,000 labels."""
     from elboroom.runs import measure
 
-    measure.downstream(run)
+    measure.metrics(run, "downstream")
 
 
 def pictures() -> None:

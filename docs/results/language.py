@@ -15,7 +15,7 @@ SHOWN = "sentences.json"
 def measure(run: Run) -> None:
     """The likelihood of the whole test split by IW-100, the measures of text, and some sentences."""
     run.evaluate(samples=100, iw_most=None)
-    measures.text(run)
+    measures.metrics(run, "text")
     write(run)
 
 

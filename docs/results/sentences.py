@@ -41,11 +41,10 @@ LIKELIHOOD = {
 
 
 def measure(run: Any) -> None:
-    """The likelihood and all metrics of disentanglement, as for images, and some sentences."""
+    """The likelihood, all metrics of disentanglement, as for images, those of text, and some sentences."""
     from elboroom.runs import measure
 
-    run.evaluate(samples=100)
-    measure.disentanglement(run, "all")
+    measure.metrics(run, samples=100)
     write(run)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elboroom.commands.output import Folders, Json, Seed, SplitName, print_json, print_table, say
 from elboroom.core.problem import Problem, unknown
 
-BESIDE = ("likelihood", "downstream", "text", "probe")  # of --metrics, what is not of the code table
+if TYPE_CHECKING:
+    from elboroom.evaluate.registry import Metric
 
 
 def methods(name: Annotated[str | None, typer.Argument(help="one method")] = None, json: Json = False) -> None:
@@ -73,63 +74,38 @@ def evaluate(
 ) -> None:
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     from elboroom.evaluate.likelihood.proposal import NAMES
+    from elboroom.evaluate.registry import chosen
     from elboroom.families.fitted import is_sampled
     from elboroom.runs import load, measure
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
-    if "udr" in names and names != ["udr"]:
-        raise Problem("udr compares several runs: ask for it alone, elbo eval RUN RUN ... --metrics udr")
-    if names == ["udr"]:
-        found = measure.agreement([load(folder) for folder in folders])
-        return print_json(found) if json else _table({"run": {"method": "udr", "step": 0}} | found)
     if proposal not in NAMES:
         raise unknown("proposal", proposal, NAMES)
-    _refuse_idle(ctx, set(names))
+    asked = chosen(names, has_sentences=True)
+    options = ctx.params | {"iw_most": iw_most or None}
+    _refuse_idle(ctx, asked)
+    if len(asked) == 1 and asked[0].needs == "several runs":
+        results = measure.agreement([load(folder) for folder in folders], asked[0].name)
+        found = {name: result.to_json() for name, result in results.items()}
+        return print_json(found) if json else _table({"run": {"method": asked[0].name, "step": 0}} | found)
     runs, everything = {folder: load(folder) for folder in folders}, {}
     if _was_said(ctx, "proposal") and not any(is_sampled(run.model) for run in runs.values()):
         raise Problem("q(z|x) has a density of its own or is a point, so that nothing is fitted: leave --proposal out")
     for folder, run in runs.items():
-        if "likelihood" in names or "all" in names:
-            content = run.evaluate(split, samples, most, iw_most or None, seed, cast(Any, proposal))
-        else:
-            content = run.measured
-        chosen: Any = "all" if "all" in names else [name for name in names if name not in BESIDE]
-        if chosen:
-            content = measure.disentanglement(run, chosen, mode, representation, seed, interval, smaller)
-        if "downstream" in names:
-            content = measure.downstream(run, mode, representation, seed)
-        if "text" in names or ("all" in names and run.tokeniser is not None):
-            content = measure.text(run, most=most, seed=seed, split=split)
-        if "probe" in names:
-            content = measure.probe(run, seed, split)
-        everything[str(folder)] = content
+        content = everything[str(folder)] = measure.metrics(run, names, **options)
         if not json:
             _table(content, f"{folder}: ")
     if json:
         print_json(everything if len(folders) > 1 else everything[str(folders[0])])
 
 
-# Which of --metrics an option is for; of codes are all that have no other place.
-_FOR = {
-    "mode": {"all", "codes", "downstream"},
-    "representation": {"all", "codes", "downstream"},
-    "interval": {"all", "codes"},
-    "smaller": {"all", "codes"},
-    "split": {"all", "likelihood", "text", "probe"},
-    "samples": {"all", "likelihood"},
-    "most": {"all", "likelihood", "text"},
-    "iw_most": {"all", "likelihood"},
-    "proposal": {"all", "likelihood"},
-}
-
-
-def _refuse_idle(ctx: typer.Context, names: set[str]) -> None:
+def _refuse_idle(ctx: typer.Context, asked: list[Metric]) -> None:
     """Refuses, in a sentence, an option that none of the metrics asked for would read."""
-    kinds = {name if name in (*BESIDE, "all") else "codes" for name in names}
-    for option, readers in _FOR.items():
-        if _was_said(ctx, option) and not kinds & readers:
-            flag = option.replace("_", "-")
-            raise Problem(f"--metrics {','.join(sorted(names))} has no use for --{flag}: leave it out")
+    read = {option for entry in asked for option in entry.options} | {"folders", "metrics", "json"}
+    for option in ctx.params:
+        if option not in read and _was_said(ctx, option):
+            names = ",".join(sorted(ctx.params["metrics"].split(",")))
+            raise Problem(f"--metrics {names} has no use for --{option.replace('_', '-')}: leave it out")
 
 
 def _was_said(ctx: typer.Context, option: str) -> bool:
@@ -138,22 +114,24 @@ def _was_said(ctx: typer.Context, option: str) -> bool:
 
 
 def _table(found: dict[str, Any], title: str = "") -> None:
+    from elboroom.evaluate.result import Result
+
     rows: list[list[object]] = []
-    numbers = {name: number for name, number in found.items() if name not in ("run", "rate_per_dim")}  # the rate again
-    settings: dict[str, Any] = next((n["settings"] for n in numbers.values() if "data" in n.get("settings", {})), {})
-    for name, number in numbers.items():
-        value = "—" if number["value"] is None else f"{round(number['value'], 4) + 0.0:.4f}".rstrip("0").rstrip(".")
-        errors = ", ".join(f"± {e:.2g} {kind.replace('_', ' ')}" for kind, e in number.get("errors", {}).items())
-        if number.get("interval"):
-            errors = f"{number['interval']['low']:.3f} to {number['interval']['high']:.3f}"
-        ceiling = number.get("parts", {}).get("ceiling")
-        unit = number.get("unit", "") + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
-        how = number.get("estimator") or number.get("mode", "")
-        n = number.get("settings", {}).get("n", settings.get("n"))
-        if "fitted" in how and number["value"] is not None and "effective_samples" in number.get("parts", {}):
-            how += f", {number['parts']['effective_samples']:.1f} effective of {number['settings']['K']}"
-        how += f", {n:,} row{'s' * (n != 1)}" if number["value"] is not None and n != settings.get("n") else ""
-        rows.append([name.replace("_", " "), value, errors or number.get("reason", ""), unit, how])
+    shown = {name: entry for name, entry in found.items() if name not in ("run", "rate_per_dim")}  # the rate again
+    results = {name: Result.from_json(name, entry) for name, entry in shown.items()}
+    settings: dict[str, Any] = next((r.settings for r in results.values() if "data" in r.settings), {})
+    for name, result in results.items():
+        value = "—" if result.value is None else f"{round(result.value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
+        errors = ", ".join(f"± {e:.2g} {kind.replace('_', ' ')}" for kind, e in result.errors.items())
+        if result.interval:
+            errors = f"{result.interval['low']:.3f} to {result.interval['high']:.3f}"
+        ceiling, how = result.parts.get("ceiling"), result.estimator
+        unit = result.unit + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
+        n = result.settings.get("n", settings.get("n"))
+        if "fitted" in how and result.value is not None and "effective_samples" in result.parts:
+            how += f", {result.parts['effective_samples']:.1f} effective of {result.settings['K']}"
+        how += f", {n:,} row{'s' * (n != 1)}" if result.value is not None and n != settings.get("n") else ""
+        rows.append([name.replace("_", " "), value, errors or result.reason, unit, how])
     run, on = found["run"], ""
     if settings:
         on = f", on {settings['n']:,} rows of {settings['split']} of {settings['data']}"

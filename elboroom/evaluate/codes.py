@@ -25,7 +25,7 @@ from elboroom.core.law import law_of
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet, chunks
-from elboroom.evaluate.disentanglement.score import Kind
+from elboroom.evaluate.disentanglement.factors import Kind
 from elboroom.evaluate.disentanglement.source import Grid, Rows, Source
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import write_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,24 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import KFold
 
 from elboroom.core.problem import Problem, unknown
-from elboroom.evaluate.disentanglement.boosting import boosted
+from elboroom.evaluate.boosting import boosted
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import LEVEL, span
-from elboroom.evaluate.disentanglement.score import Floats, Ints, Score
 from elboroom.evaluate.disentanglement.source import Rows, Source, Stream
+from elboroom.evaluate.registry import Quantity, family, named
+from elboroom.evaluate.result import Result
+
+if TYPE_CHECKING:
+    from elboroom.evaluate.subject import Subject
 
 Predictor = Literal["boosting", "logistic"]
 SIZES = (10, 100, 1_000, 10_000)
 FOLDS = 5
+CEILINGS = {"dsprites": {"orientation": 0.975}}  # its first and its last orientation are the same image
+GIVES = {
+    "downstream-*": Quantity("Factors predicted from * labels", "high"),
+    "efficiency-*": Quantity("Label efficiency of * labels", "high"),
+}
 
 
 class Fitted(Protocol):
@@ -76,7 +86,7 @@ def downstream(
     test: int = 5_000,
     threads: int | None = None,
     ceilings: Mapping[str, float] | None = None,
-) -> dict[str, Score]:
+) -> dict[str, Result]:
     """Mean test accuracy over the factors for each number of labels, and efficiency: its ratio to that of the most labels.
 
     Keys are downstream-10, ..., efficiency-10, ... For each size the training points are drawn first, then fresh test
@@ -94,7 +104,19 @@ def downstream(
     for size in sorted(sizes):
         if size < most:
             found[f"efficiency-{size}"] = _efficiency(found, size, most)
-    return found
+    return named(found)
+
+
+@family("downstream", "code table", GIVES, modes=get_args(Predictor), by_name=True)
+def of_run(
+    subject: Subject, mode: Predictor = "boosting", representation: str = "mean", seed: int = 0
+) -> dict[str, Result]:
+    """Every factor predicted from the codes with 10 to 10,000 labels; boosting takes minutes.
+
+    Of a small data set, what it has labels for; the rest has no value but a reason.
+    """
+    source = subject.source(representation, smaller=True)
+    return downstream(source, seed, mode, ceilings=CEILINGS.get(subject.run.data.about.name))
 
 
 def _one(
@@ -106,13 +128,13 @@ def _one(
     test: int,
     threads: int | None,
     ceilings: Mapping[str, float],
-) -> Score:
+) -> Result:
     start, name = time.perf_counter(), f"downstream-{size}"
     settings = {**source.settings, "seed": seed, "train": size}
     if isinstance(source, Rows) and source.allow_smaller:
         if size >= len(source):
-            return Score(
-                None, name, mode, settings=settings, reason=f"there are {len(source):,} rows for {size:,} labels"
+            return Result(
+                None, mode, settings=settings, reason=f"there are {len(source):,} rows for {size:,} labels", metric=name
             )
         test = min(test, len(source) - size)
     fit_on, test_on = source.split(rng, size, test)
@@ -135,7 +157,9 @@ def _one(
     low, high = binomtest(round(value * len(others)), len(others)).proportion_ci(LEVEL, method="wilson")
     interval = span("Wilson", float(low), float(high), len(others))
     settings |= {"test": len(others)}
-    return Score(value, name, mode, parts, settings, interval, time.perf_counter() - start)
+    return Result(
+        value, mode, settings=settings, interval=interval, parts=parts, metric=name, seconds=time.perf_counter() - start
+    )
 
 
 def _accuracies(
@@ -146,10 +170,10 @@ def _accuracies(
     return np.array([np.mean(model.predict(codes) == classes), np.mean(model.predict(others) == answers)])
 
 
-def _efficiency(found: Mapping[str, Score], size: int, most: int) -> Score:
+def _efficiency(found: Mapping[str, Result], size: int, most: int) -> Result:
     few, many = found[f"downstream-{size}"], found[f"downstream-{most}"]
     name, settings = f"efficiency-{size}", {**few.settings, "train": [size, most]}
     if few.value is None or not many.value:
         reason = few.reason or many.reason or "no prediction was right even with the most labels"
-        return Score(None, name, few.mode, settings=settings, reason=reason)
-    return Score(few.value / many.value, name, few.mode, settings=settings)
+        return Result(None, few.mode, settings=settings, reason=reason, metric=name)
+    return Result(few.value / many.value, few.mode, settings=settings, metric=name)

@@ -20,7 +20,7 @@ from sklearn.manifold import TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbed
 from elboroom.core.problem import Problem
 from elboroom.divergences.kernels import median_distance
 from elboroom.divergences.samples import rows
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 
 Floats = NDArray[np.float64]
 LEAST = 20  # rows
@@ -106,8 +106,8 @@ class Map:
     convex: bool
     matrix: str
     parametric: bool
-    trustworthiness: Number
-    spearman: dict[str, Number]  # of the best axis with each true coordinate; all axes are in its parts
+    trustworthiness: Result
+    spearman: dict[str, Result]  # of the best axis with each true coordinate; all axes are in its parts
 
     def to_json(self) -> dict[str, Any]:
         """All but the points, as a plain dict."""
@@ -217,8 +217,8 @@ def _map(way: Comparator, points: Floats, x: Floats, truth: Mapping[str, Floats]
         axes = [_spearman(points[:, j], values) for j in range(points.shape[1])]
         best = max(range(len(axes)), key=lambda j: abs(axes[j]))
         parts = {"axes": axes, "best": best}
-        found[coordinate] = Number(abs(axes[best]), "", "largest |Spearman| of an axis", {"rows": len(x)}, parts=parts)
-    measured = Number(trust, "", "trustworthiness", settings)
+        found[coordinate] = Result(abs(axes[best]), "largest |Spearman| of an axis", "", {"rows": len(x)}, parts=parts)
+    measured = Result(trust, "trustworthiness", "", settings)
     return Map(way.name, points, way.convex, way.matrix, way.parametric, measured, found)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +19,12 @@ from torch import Tensor
 from elboroom.core.problem import Problem
 from elboroom.divergences.samples import rows
 from elboroom.evaluate.downstream import Constant
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.registry import Quantity, family, named
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text.ngrams import Floats, Ints
+
+if TYPE_CHECKING:
+    from elboroom.evaluate.subject import Subject
 
 SIZES = (100, 500, 1_000, 2_000, 10_000)
 PENALTY = 1.0  # C of scikit-learn
@@ -34,7 +39,7 @@ def probe(
     sizes: Sequence[int] = SIZES,
     draws: int = 10,
     seed: int = 0,
-) -> dict[str, Number]:
+) -> dict[str, Result]:
     """Test accuracy of logistic regression on `size` labelled codes, the mean over several draws of which are labelled.
 
     Keys are probe-100, ... Codes are standardised by the labelled ones alone. Two errors: `labels` is what other draws of
@@ -51,7 +56,26 @@ def probe(
         raise Problem(f"all labels are {y[0]}; a probe needs at least two classes")
     places = np.unique(np.concatenate([y, answers]), return_inverse=True)[1]
     y, answers = places[: len(y)], places[len(y) :]
-    return {f"probe-{size}": _one(x, y, others, answers, size, draws, seed) for size in sizes}
+    found = {f"probe-{size}": _one(x, y, others, answers, size, draws, seed) for size in sizes}
+    return named(found)
+
+
+@family("probe", "labels", {"probe-*": Quantity("First label told from * labels", "high")}, by_name=True)
+def of_run(subject: Subject, seed: int = 0, split: str | None = None) -> dict[str, Result]:
+    """How well the first label is told from the codes by a linear probe, for 100 to 10,000 labels."""
+    run = subject.run
+    if not run.data.about.labels:
+        raise Problem(f"a probe tells labels, and {run.data.about.name} has none")
+    name = run.rows(split)[0]
+    if name == "train":
+        raise Problem(
+            "a probe learns from the training split and is tested on another: there is none, or none was said"
+        )
+    learn, test = (run.split(split, 20_000) for split in ("train", name))
+    codes, others = learn.codes[0].numpy(), test.codes[0].numpy()
+    labels = run.data.labels[:, 0]
+    found = probe(codes, labels[learn.rows], others, labels[test.rows], seed=seed)
+    return {key: replace(result, settings=test.settings | result.settings) for key, result in found.items()}
 
 
 def _labels(labels: ArrayLike, n: int, what: str) -> NDArray[Any]:
@@ -63,11 +87,11 @@ def _labels(labels: ArrayLike, n: int, what: str) -> NDArray[Any]:
     return column.astype(str) if column.dtype.kind == "O" else column
 
 
-def _one(x: Floats, y: Ints, others: Floats, answers: Ints, size: int, draws: int, seed: int) -> Number:
+def _one(x: Floats, y: Ints, others: Floats, answers: Ints, size: int, draws: int, seed: int) -> Result:
     name = f"logistic probe, {size} labels"
     settings: dict[str, Any] = {"labels": size, "of": len(x), "C": PENALTY, "seed": seed}
     if size > len(x):
-        return Number(None, "of 1", name, settings, reason=f"there are {len(x):,} labelled codes, not {size:,}")
+        return Result(None, name, "of 1", settings, reason=f"there are {len(x):,} labelled codes, not {size:,}")
     draws = draws if size < len(x) else 1
     right = []
     for draw in range(draws):
@@ -79,7 +103,7 @@ def _one(x: Floats, y: Ints, others: Floats, answers: Ints, size: int, draws: in
         errors["labels"] = float(np.std(right, ddof=1)) / math.sqrt(draws)
     majority = float(np.mean(answers == np.bincount(y).argmax()))
     settings |= {"draws": draws, "test": len(others), "standardised": "by the labelled codes"}
-    return Number(value, "of 1", name, settings, errors, {"draws": right, "majority": majority})
+    return Result(value, name, "of 1", settings, errors, parts={"draws": right, "majority": majority})
 
 
 def _predicted(x: Floats, y: Ints, others: Floats) -> Ints:

@@ -1,48 +1,96 @@
-"""Number: a value that never travels without the estimator that made it."""
+"""Result: a value that never travels without the estimator that made it, and that knows which way is better."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+Better = Literal["high", "low", "neither"]
+KEPT = ("value", "unit", "metric", "estimator", "settings", "errors", "interval", "parts", "reason")  # in metrics.json
+
 
 @dataclass(frozen=True)
-class Number:
-    """A measured value with its unit, estimator, settings and errors; value None carries a reason instead."""
+class Result:
+    """A measured value with its estimator, unit, settings and errors; value None carries a reason instead.
+
+    A metric of codes says its name, and its estimator is a mode of it: metrics.json has `metric` and `mode` there.
+    """
 
     value: float | None
-    unit: str
     estimator: str
+    unit: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)  # named standard errors
+    interval: dict[str, Any] | None = None
     parts: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+    metric: str = ""
+    title: str = ""
+    better: Better = "neither"
     each: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)  # of every row; not kept
+    seconds: float = field(default=0.0, compare=False)  # not kept, so that equal is equal
 
     def __post_init__(self) -> None:
         if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"{self.estimator} gave {self.value}")
+            raise ValueError(f"{self._name}{self.estimator} gave {self.value}")
+
+    @property
+    def mode(self) -> str:
+        """How a metric of codes was measured; nothing of other metrics."""
+        return self.estimator if self.metric else ""
+
+    @property
+    def _name(self) -> str:
+        return f"{self.metric} " if self.metric else ""
 
     def to_json(self) -> dict[str, Any]:
-        """As kept in metrics.json, without what is empty."""
-        kept = asdict(replace(self, each=None))
-        return {k: v for k, v in kept.items() if k == "value" or (k != "each" and v not in ({}, ""))}
+        """As kept in metrics.json: without what is empty, arrays as lists, what is undefined as None."""
+        entry = {name: plain(getattr(self, name)) for name in KEPT}
+        if self.metric:
+            entry = {("mode" if name == "estimator" else name): value for name, value in entry.items()}
+        return {name: value for name, value in entry.items() if name == "value" or value not in ({}, "", None)}
+
+    @classmethod
+    def from_json(cls, name: str, entry: Mapping[str, Any]) -> Result:
+        """The entry of metrics.json under this name; title and direction are those of the registry."""
+        from elboroom.evaluate.registry import described  # which knows the modules that make results
+
+        said = {key: value for key, value in entry.items() if key in KEPT}
+        if "mode" in entry and "estimator" not in entry:
+            said = {"metric": name} | said | {"estimator": entry["mode"]}
+        return described(name, cls(**{"estimator": ""} | said))
 
     def __str__(self) -> str:
+        name = f"{self.metric} ({self.mode}): " if self.metric else ""
         if self.value is None:
-            return f"— ({self.reason})"
-        spread = "".join(f" ± {error:.3g} ({name.replace('_', ' ')})" for name, error in self.errors.items())
-        return f"{self.value:.4g}{spread} {self.unit}".rstrip()
+            return f"{name}— ({self.reason})"
+        spread = "".join(f" ± {error:.3g} ({which.replace('_', ' ')})" for which, error in self.errors.items())
+        spread += f" [{self.interval['low']:.3f}, {self.interval['high']:.3f}]" if self.interval else ""
+        return f"{name}{self.value:.4g}{spread} {self.unit}".rstrip()
+
+
+def plain(value: Any) -> Any:
+    """The same in what JSON can hold: lists, numbers, strings; NaN and infinity become None."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(v) for v in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
 
 
 def mean(
-    values: Tensor, unit: str, estimator: str, settings: dict[str, Any], parts: dict[str, Any] | None = None
-) -> Number:
+    values: Tensor, estimator: str, unit: str, settings: dict[str, Any], parts: dict[str, Any] | None = None
+) -> Result:
     """The mean of the values of rows, with its standard error over them, of which one row has none."""
     errors = {"sampling": values.std().item() / math.sqrt(len(values))} if len(values) > 1 else {}
-    return Number(values.mean().item(), unit, estimator, settings, errors, parts or {}, each=values.numpy())
+    return Result(values.mean().item(), estimator, unit, settings, errors, parts=parts or {}, each=values.numpy())

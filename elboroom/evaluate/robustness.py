@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,8 +15,17 @@ from elboroom.core.draw import Draw
 from elboroom.core.kl import has_density, per_example, variances
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
+from elboroom.evaluate.registry import Quantity, family, named
+from elboroom.evaluate.result import Result
+
+if TYPE_CHECKING:
+    from elboroom.evaluate.subject import Subject
 
 FLIPS = (0.001, 0.01, 0.05)
+GIVES = {
+    "drift-*": Quantity("Drift of codes, * of pixels flipped", "low"),
+    "overlap-*": Quantity("Overlap of images, * of pixels flipped", "high"),
+}
 
 
 def flipped(x: Tensor, share: float, seed: int = 0) -> Tensor:
@@ -77,6 +87,22 @@ def elbo_per_example(model: LatentModel, batch: Batch) -> NDArray[np.float64]:
 def noise(model: LatentModel, clean: Batch, shares: tuple[float, ...] = FLIPS) -> dict[float, Response]:
     """The response to each share of flipped pixels."""
     return {share: respond(model, replace(clean, x=flipped(clean.x, share)), clean) for share in shares}
+
+
+@family("flips", "split", GIVES, by_name=True)
+def flips(subject: Subject) -> dict[str, Result]:
+    """How far codes move and what is left of the image when pixels are flipped."""
+    found, batch, about = {}, subject.run.examples(256), subject.run.data.about
+    responses = noise(subject.run.model, batch) if about.kind == "pixels" and about.levels else {}
+    for share in FLIPS:
+        settings = {"n": len(batch.x), "share": share, "seed": 0}
+        for name, unit, value in (
+            ("drift", "sd of p(z)", responses[share].drift if responses else None),
+            ("overlap", "IoU", responses[share].overlap if responses else None),
+        ):
+            reason = "" if value is not None else "pixels are flipped in images with values in [0, 1] only"
+            found[f"{name}-{share:g}"] = Result(value, "flips", unit, settings, reason=reason)
+    return named(found)
 
 
 def domain_shift(model: LatentModel, clean: Batch, elbos: NDArray[np.float64]) -> dict[str, Response]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.plots.style import MINUS
 from elboroom.runs.run import Run
 
@@ -80,14 +80,11 @@ def measured(run: Run) -> dict[str, Any]:
     return run.evaluate(samples=50, most=1000)  # as many rows as IW-K looks at, so that the two compare
 
 
-def numbers(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Number]]:
+def numbers(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Result]]:
     """Every number in the metrics, however deep, under its name."""
     for name, entry in metrics.items():
         if isinstance(entry, Mapping) and "value" in entry and "estimator" in entry:
-            yield (
-                prefix + name,
-                Number(**{"unit": "", **{k: v for k, v in entry.items() if k in Number.__dataclass_fields__}}),
-            )
+            yield prefix + name, Result.from_json(name, entry)
         elif isinstance(entry, Mapping) and name != "run":
             yield from numbers(entry, f"{prefix}{name} ")
 
@@ -101,7 +98,7 @@ def rounded(value: float, error: float | None = None) -> str:
     return text.replace("-", MINUS)
 
 
-def title(name: str, number: Number) -> str:
+def title(name: str, number: Result) -> str:
     """As shown: an importance-weighted bound goes by its estimator, since its K is part of what it is."""
     if name == "log_likelihood" and number.estimator.startswith("iw-"):
         return number.estimator.upper()
@@ -114,7 +111,7 @@ def headline(metrics: Mapping[str, Any]) -> str:
     return "".join(_card(name, found[name]) for name in HEADLINE if name in found and found[name].value is not None)
 
 
-def _card(name: str, number: Number) -> str:
+def _card(name: str, number: Result) -> str:
     assert number.value is not None
     value = rounded(number.value, number.errors.get("sampling"))
     notes = [number.unit, *(f"± {e:.2g} {n.replace('_', ' ')}" for n, e in number.errors.items())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,8 @@ from elboroom.data.tokens import Tokeniser
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.likelihood.posthoc import gaussian_of
 from elboroom.evaluate.likelihood.proposal import Kind
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.registry import described
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
 from elboroom.families.gaussian import NoLatent, NoPrior
@@ -255,13 +256,13 @@ class Run:
         """The model beside the rows that it is measured on; the seed is of the noise."""
         return Split.of(self.model, self.data, self.rows(split)[0], self.given, most, seed)
 
-    def elbo(self, split: str | None = None, samples: int = 1) -> Number:
+    def elbo(self, split: str | None = None, samples: int = 1) -> Result:
         """The evidence lower bound at weight one, in nats per example."""
         return likelihood.evidence(self.split(split), samples)["elbo"]
 
-    def log_likelihood(self, split: str | None = None, samples: int = 100, most: int = 1000) -> Number:
+    def log_likelihood(self, split: str | None = None, samples: int = 100, most: int = 1000) -> Result:
         """The importance-weighted bound of log p(x), in nats per example."""
-        return likelihood.log_likelihood(self.split(split, most), samples)
+        return described("log_likelihood", likelihood.log_likelihood(self.split(split, most), samples))
 
     def kl_per_dim(self, split: str | None = None) -> list[float]:
         """The mean rate of each dimension, in nats."""
@@ -292,8 +293,12 @@ class Run:
 
         proposal: gaussian or flow, what is fitted to a q(z|x) that can only be sampled.
         """
-        found = likelihood.evaluate(self.split(split, most, seed), samples, iw_most, proposal)
-        content = self.measured | {name: number.to_json() for name, number in found.items()}
+        return self.record(likelihood.evaluate(self.split(split, most, seed), samples, iw_most, proposal))
+
+    def record(self, results: Mapping[str, Result], without: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Adds results to metrics.json, which is returned; without: how names begin that are left out of it first."""
+        kept = {name: entry for name, entry in self.measured.items() if not name.startswith(without)}
+        content = kept | {name: result.to_json() for name, result in results.items()}
         write_json(self.folder / "metrics.json", content)
         return content
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, model_validator
 
 from elboroom.core.problem import Problem, nearest
-from elboroom.evaluate.disentanglement.registry import find  # names are known once the folder is imported
+from elboroom.evaluate.disentanglement.registry import find
+from elboroom.evaluate.registry import Goal, goal
 
 
 class _Strict(BaseModel):
@@ -47,9 +48,14 @@ class Search(_Strict):
     """What a search looks for: the settings in which a measured quantity, its median over the seeds, is best."""
 
     metric: str
-    goal: Literal["max", "min"] = "max"
+    goal: Goal | None = None  # by default as the metric goes
     trials: int = Field(20, ge=1)
     seed: int = Field(0, ge=0)  # of the sampler
+
+    @field_serializer("goal")
+    def sought(self, said: Goal | None) -> Goal | None:
+        """The goal as it is kept: what was said, or else as the metric goes; None where neither way is better."""
+        return said or goal(self.metric)
 
 
 class Tables(_Strict):

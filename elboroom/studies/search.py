@@ -10,14 +10,13 @@ from statistics import median
 from typing import Any
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.evaluate.registry import find
 from elboroom.studies.driver import whole
 from elboroom.studies.space import Block, Cell, shown
 from elboroom.studies.store.index import Entry
 from elboroom.studies.study import Study
 
 STORAGE = "search.log"
-ALWAYS = ("elbo", "distortion", "rate", "log_likelihood", "squared_error", "mutual_information", "aggregate_rate",
-          "active_units", "bits_per_dim", "perplexity", "log_likelihood_posthoc", "perplexity_posthoc")  # fmt: skip
 
 
 class Trials:
@@ -35,9 +34,17 @@ class Trials:
         self.waiting: dict[int, dict[str, float | None]] = {}  # trial -> run -> its value, once it is known
         self.finished: set[str] = set()
         self.sought: Any = None
-        known = [*ALWAYS, *study.measure.metrics, *(f"downstream-{size}" for size in study.measure.labels)]
+        known = [
+            *find("likelihood").gives,
+            *study.measure.metrics,
+            *(f"downstream-{size}" for size in study.measure.labels),
+        ]
         if self.goal.metric not in known:
             raise unknown("measured quantity", self.goal.metric, known)
+        goal = self.goal.model_dump()["goal"]
+        if goal is None:
+            raise Problem(f"nothing says which way {self.goal.metric} is better: give --goal min or --goal max")
+        self.direction = {"max": "maximize", "min": "minimize"}[goal]
         if any(len(axis) > 1 and "data" in axis[0] for block in study.blocks for axis in block.axes):
             raise Problem("a search is on one data set: values on several do not compare")
 
@@ -48,9 +55,8 @@ class Trials:
         from optuna.storages.journal import JournalFileBackend
 
         storage = JournalStorage(JournalFileBackend(str(self.folder / STORAGE)))
-        direction = {"max": "maximize", "min": "minimize"}[self.goal.goal]
         found = self.optuna.create_study(
-            storage=storage, study_name=self.study.name, direction=direction, load_if_exists=True
+            storage=storage, study_name=self.study.name, direction=self.direction, load_if_exists=True
         )
         found.sampler = TPESampler(seed=self.goal.seed + len(found.trials), constant_liar=True)
         return found

@@ -118,7 +118,9 @@ class Study:
 
     def searching(self, **said: Any) -> Study:
         """The same as a search, or with another goal."""
-        kept = self.search.model_dump() if self.search else {}
+        kept = self.search.model_dump(exclude_unset=True) if self.search else {}
+        if said.get("metric") not in (None, kept.get("metric")):
+            kept.pop("goal", None)  # which was for another metric
         search = tables_.read(Search, kept | {key: value for key, value in said.items() if value is not None}, "search")
         return Study(self.tables.model_copy(update={"search": search}), self.where)
 

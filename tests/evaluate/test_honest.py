@@ -20,6 +20,7 @@ from elboroom.core.model import LatentModel
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.flow import FlowPosterior, SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
@@ -33,14 +34,14 @@ K, ROWS = 5000, 12
 NOTHING = Batch(torch.empty(0))
 
 
-def found(known: Any, posterior: nn.Module, prior: nn.Module) -> likelihood.Number:
+def found(known: Any, posterior: nn.Module, prior: nn.Module) -> Result:
     """IW-5,000 of the linear Gaussian decoder under this prior, by this proposal."""
     model = LatentModel(posterior, prior, known.model.likelihood).double().eval()
     data = arrays.dataset(known.x[:ROWS].numpy().astype(np.float32))
     return likelihood.log_likelihood(Split(model, data, "train", np.arange(ROWS)), K)
 
 
-def agree(number: likelihood.Number, truth: Tensor, most: float = 0.01) -> None:
+def agree(number: Result, truth: Tensor, most: float = 0.01) -> None:
     """To four of the errors that the number itself carries, which are small: the test would see a few hundredths of a nat."""
     assert number.value is not None
     error = number.errors["importance_noise"]

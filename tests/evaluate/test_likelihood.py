@@ -21,7 +21,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.ball import normal
 from elboroom.families.gaussian import Gaussian, StandardNormal
@@ -215,8 +215,8 @@ def test_a_missing_prior_is_not_called_a_missing_posterior(pixels: DataSet, tmp_
 
 def test_the_error_of_the_aggregate_rate_is_that_of_a_difference() -> None:
     """Far-apart posteriors all tell log M: what varies is the rate."""
-    rate = Number(3.0, "nats", "rate", each=np.array([1.0, 2.0, 6.0]))
-    told = Number(1.0, "nats", "split", errors={"sampling": 0.0}, each=np.ones(3))
+    rate = Result(3.0, "rate", "nats", each=np.array([1.0, 2.0, 6.0]))
+    told = Result(1.0, "split", "nats", errors={"sampling": 0.0}, each=np.ones(3))
     found = likelihood.aggregate_rate(rate, told)
     assert found.value == pytest.approx(2.0)
     assert found.errors["sampling"] == pytest.approx(np.std([1, 2, 6], ddof=1) / np.sqrt(3))

@@ -19,7 +19,7 @@ from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
 from elboroom.evaluate.likelihood import proposal
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families import ball as balls
 from elboroom.families import fitted
@@ -205,7 +205,7 @@ def test_a_flow_is_wrapped_too() -> None:
 TINY: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-300", "threads": 1}
 
 
-def measured(name: str, data: DataSet, folder: Path, **more: Any) -> dict[str, Number]:
+def measured(name: str, data: DataSet, folder: Path, **more: Any) -> dict[str, Result]:
     run = train(name, data, folder / "run", **TINY, **more)
     return likelihood.evaluate(run.split("test", 20), samples=3)
 

@@ -88,7 +88,7 @@ def test_agreement_is_of_the_same_rows(vectors: DataSet, tmp_path: Path) -> None
         for seed, share in ((0, 0.1), (1, 0.1), (2, 0.2))
     )
     found = measure.agreement([one, two])
-    assert {entry["settings"]["n"] for entry in found.values()} == {180}
+    assert {result.settings["n"] for result in found.values()} == {180}
     with pytest.raises(Problem, match="same training split"):
         measure.agreement([one, other])
 
@@ -113,29 +113,29 @@ def test_a_mode_that_no_metric_has_is_refused(vectors: DataSet, tmp_path: Path) 
         evaluate(rows, "beta-vae", "papr")
     assert set(evaluate(rows, ["mig", "modularity"], "modern")) == {"mig", "modularity"}
     run = elboroom.train("vae", vectors, tmp_path / "run", **SMALL)
-    with pytest.raises(Problem, match="no mode of downstream 'bosting'; did you mean 'boosting'"):
-        measure.downstream(run, "bosting")
+    with pytest.raises(Problem, match="no mode of these metrics 'bosting'; did you mean 'boosting'"):
+        measure.metrics(run, "downstream", mode="bosting")
     with pytest.raises(Problem, match="--smaller"):
-        measure.disentanglement(run, "mig")
-    assert measure.disentanglement(run, "mig", smaller=True)["mig"]["value"] is not None
+        measure.metrics(run, "mig")
+    assert measure.metrics(run, "mig", smaller=True)["mig"]["value"] is not None
     assert measured(run)["elbo"]["value"] is not None, "a report measures what is missing"
 
 
 def test_a_kl_against_another_prior_than_the_run_has_is_refused(vectors: DataSet, tmp_path: Path) -> None:
     run = elboroom.train("vae", vectors, tmp_path / "run", **{**SMALL, "prior": "mog"})
     with pytest.raises(Problem, match="which is not the prior of this run"):
-        measure.disentanglement(run, ["dimension-wise-kl"], smaller=True)
-    found = measure.disentanglement(run, "all", smaller=True)
+        measure.metrics(run, ["dimension-wise-kl"], smaller=True)
+    found = measure.metrics(run, "all", smaller=True)
     assert found["dimension-wise-kl"]["value"] is None
     assert found["total-correlation"]["value"] is not None
     plain = elboroom.train("vae", vectors, tmp_path / "plain", **SMALL)
-    assert measure.disentanglement(plain, ["dimension-wise-kl"], smaller=True)["dimension-wise-kl"]["value"] is not None
+    assert measure.metrics(plain, ["dimension-wise-kl"], smaller=True)["dimension-wise-kl"]["value"] is not None
 
 
 def test_a_label_of_one_value_costs_no_metric_of_codes(tmp_path: Path) -> None:
     data = arrays.dataset(BYTES.astype(np.uint8), labels=np.zeros(60, np.int64))
     run = elboroom.train("vae", data, tmp_path / "run", **SMALL)
-    assert measure.disentanglement(run, "active-units", smaller=True)["active-units"]["value"] is not None
+    assert measure.metrics(run, "active-units", smaller=True)["active-units"]["value"] is not None
 
 
 def test_a_split_of_one_row_is_measured(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import elboroom
 from elboroom.evaluate import likelihood
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.runs.run import Run
 
 LINES = [
@@ -51,9 +51,9 @@ def test_its_error_is_what_other_sentences_would_change(tmp_path: Path) -> None:
     split = trained(tmp_path / "run", "words").split("test")
     words = split.data.words[split.rows]
 
-    def of(nats: Any) -> Number:
+    def of(nats: Any) -> Result:
         return likelihood.perplexity(
-            split, Number(-nats.mean(), "nats", "iw-1", {"K": 1}, {"sampling": 1.0}, each=-nats)
+            split, Result(-nats.mean(), "iw-1", "nats", {"K": 1}, {"sampling": 1.0}, each=-nats)
         )
 
     uniform = of(words * math.log(7.0))  # every word is one of seven, however long the sentence
@@ -67,6 +67,6 @@ def test_its_error_is_what_other_sentences_would_change(tmp_path: Path) -> None:
 
 
 def test_a_number_does_not_keep_its_rows() -> None:
-    number = Number(1.0, "nats", "iw-1", each=np.ones(3))
+    number = Result(1.0, "iw-1", "nats", each=np.ones(3))
     assert "each" not in number.to_json()
-    assert "each" not in Number(None, "nats", "iw-1", reason="no").to_json()
+    assert "each" not in Result(None, "iw-1", "nats", reason="no").to_json()

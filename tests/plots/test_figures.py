@@ -17,7 +17,7 @@ from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
-from elboroom.runs.lifecycle import measure, train
+from elboroom.runs import measure, train
 from elboroom.runs.run import Run
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
@@ -73,7 +73,7 @@ def test_what_data_and_measures_do_not_allow_is_left_out(pixels: DataSet, tmp_pa
     run = train("vae", bare, tmp_path / "bare", **TINY)
     assert "attributes" not in [e.name for e in plots.gallery(run, n=50)]
     run = train("vae", pixels, tmp_path / "run", **TINY)
-    measure.downstream(run, "logistic")
+    measure.metrics(run, "downstream", mode="logistic")
     assert next(e for e in plots.gallery(run, n=50) if e.name == "labels").figure is not None
 
 

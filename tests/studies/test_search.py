@@ -11,8 +11,13 @@ import pytest
 from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
-from elboroom.studies import Study, results, run_study
+from elboroom.evaluate import registry
+from elboroom.evaluate.disentanglement.registry import metric
+from elboroom.evaluate.disentanglement.source import Source
+from elboroom.evaluate.result import Result
+from elboroom.studies import Study, run_study
 from elboroom.studies.engines.pool import Told
+from elboroom.studies.results.table import results
 from elboroom.studies.schema import Measure
 from elboroom.studies.search import Trials
 from elboroom.studies.space import Cell
@@ -145,10 +150,40 @@ def test_what_is_searched_for_is_measured(tables: dict[str, Any], tmp_path: Path
     assert {trial.value for trial in kept(tmp_path / "out").trials} == values
 
 
+def test_a_search_goes_the_way_that_is_better(tables: dict[str, Any], tmp_path: Path) -> None:
+    said = Study.of({**tables, "search": {"metric": "distortion"}})
+    assert Trials(said, tmp_path).direction == "minimize"
+    assert Trials(said.searching(metric="elbo"), tmp_path).direction == "maximize"
+    assert Trials(said.searching(goal="max"), tmp_path).direction == "maximize"
+    assert Trials(said.searching(goal="max").searching(metric="mean-mi"), tmp_path).direction == "minimize"
+    assert said.kept["search"]["goal"] == "min", "as studies that said it were kept"
+
+
+def test_a_metric_of_ones_own_is_searched_for_with_a_goal(
+    tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_METRICS", registry._METRICS.copy())
+    monkeypatch.setattr(registry, "_QUANTITIES", registry._QUANTITIES.copy())
+
+    @metric("of-my-own", needs="codes")
+    def of_my_own(source: Source, seed: int, mode: str) -> Result:
+        """The largest code."""
+        return Result(float(source.mu.max()), mode)
+
+    study = Study.of({**tables, "search": {"metric": "of-my-own"}})
+    with pytest.raises(Problem, match="nothing says which way of-my-own is better: give --goal min or --goal max"):
+        Trials(study, tmp_path)
+    assert Trials(study.searching(goal="min"), tmp_path).direction == "minimize"
+
+
 def test_mistakes_of_a_search(sought: Study, tables: dict[str, Any], tmp_path: Path, elbo: Elbo) -> None:
     out = tmp_path / "out"
     with pytest.raises(Problem, match="no measured quantity 'distorsion'; did you mean 'distortion'"):
         run_study(sought.searching(metric="distorsion"), out, Made(), quiet=True)
+    for neither in ("rate", "active_units"):
+        with pytest.raises(Problem, match=f"nothing says which way {neither} is better: give --goal min or --goal max"):
+            run_study(sought.searching(metric=neither), out, Made(), quiet=True)
+    assert Trials(sought.searching(metric="rate", goal="max"), out).direction == "maximize"
     with pytest.raises(Problem, match="goal 'up'"):
         sought.searching(goal="up")
     two = Study.of({**tables, "data": [tables["data"], "mnist"], "search": {"metric": "elbo"}})

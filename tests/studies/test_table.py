@@ -13,10 +13,10 @@ import pytest
 from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
-from elboroom.runs.lifecycle import load, measure
-from elboroom.studies import Study, query, results, run_study, summarise
+from elboroom.runs import load, measure
+from elboroom.studies import Study, query, run_study, summarise
 from elboroom.studies.results.summary import digits, latex, made_by, markdown, wide
-from elboroom.studies.results.table import COLUMNS, as_csv, timings, write_tables
+from elboroom.studies.results.table import COLUMNS, as_csv, results, timings, write_tables
 
 
 def row(value: float | None, metric: str = "mig", **other: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def test_udr_is_that_of_the_runs_of_one_setting(whole: Path, tables: dict[str, A
     found = {r["run"]: r["value"] for r in results(whole) if r["metric"] == "udr"}
     assert len(found) == 8
     for cell, entry in zip(cells, expected.values(), strict=True):
-        assert found[cell.name] == pytest.approx(entry["value"], rel=1e-6)
+        assert found[cell.name] == pytest.approx(entry.value, rel=1e-6)
 
 
 def test_udr_compares_seeds_of_one_setting_only(finished: Path, tables: dict[str, Any]) -> None:

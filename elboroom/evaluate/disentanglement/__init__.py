@@ -4,10 +4,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from elboroom.evaluate.disentanglement.registry import evaluate, metrics, score
-from elboroom.evaluate.disentanglement.score import Score
 from elboroom.evaluate.disentanglement.source import Grid, Rows, Source
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["Grid", "Rows", "Score", "Source", "evaluate", "metrics", "score"]
+__all__ = ["Grid", "Rows", "Source", "evaluate", "metrics", "score"]

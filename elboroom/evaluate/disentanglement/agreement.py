@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import kendalltau, rankdata
 
 from elboroom.core.problem import Problem, unknown
-from elboroom.evaluate.disentanglement.score import plain
+from elboroom.evaluate.result import plain
 
 Rank = Literal["spearman", "kendall"]
 

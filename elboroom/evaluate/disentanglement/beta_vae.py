@@ -12,10 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import Wilson
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Ints, Score
 from elboroom.evaluate.disentanglement.source import Source, Stream, stream
+from elboroom.evaluate.result import Result
 
 BLOCK = 256  # batches gathered at a time, for the cache
 
@@ -79,14 +80,14 @@ def accuracy(model: Any, train: tuple[Floats, Ints], test: tuple[Floats, Ints]) 
     return shares[0], shares[1], not any(issubclass(w.category, ConvergenceWarning) for w in said)
 
 
-@metric("beta-vae", modes=tuple(MODES), needs="bins", interval=Wilson())
-def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Score:
+@metric("beta-vae", title="BetaVAE score", better="high", modes=tuple(MODES), needs="bins", interval=Wilson())
+def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Result:
     """Accuracy of telling the factor k that pairs agree in from mean |z - z'| (Higgins et al. 2017).
 
     rescale: gives (accuracy - 1/K) / (1 - 1/K), which is 0 at chance.
     """
     if len(source.sizes) < 2:
-        return Score(None, "beta-vae", mode, reason="with one factor to tell, every code scores 1")
+        return Result(None, mode, reason="with one factor to tell, every code scores 1")
     protocol, rng = MODES[mode], stream(seed, "beta-vae", mode)
     train = _differences(source, rng, protocol.train, protocol.length)
     for _ in range(protocol.draws):
@@ -99,4 +100,4 @@ def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Sco
     sizes = {"train": protocol.train, "test": protocol.test, "length": protocol.length}
     if rescale:
         value = (value - chance) / (1 - chance)
-    return Score(value, "beta-vae", mode, parts, {"n": protocol.train + protocol.test, **sizes})
+    return Result(value, mode, settings={"n": protocol.train + protocol.test, **sizes}, parts=parts)

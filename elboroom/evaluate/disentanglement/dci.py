@@ -13,11 +13,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LassoCV
 
 from elboroom.core.problem import unknown
-from elboroom.evaluate.disentanglement.boosting import boosted, cores
+from elboroom.evaluate.boosting import boosted, cores
+from elboroom.evaluate.disentanglement.factors import Floats
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 Matrix = NDArray[np.float64]
 
@@ -111,6 +112,8 @@ INFORMATIVENESS = {"dlib": "accuracy", "paper": "NRMSE, an error", "modern": "ac
 
 @metric(
     "dci",
+    title="Disentanglement (DCI)",
+    better="high",
     modes=tuple(INFORMATIVENESS),
     needs={"dlib": "classes", "paper": "values", "modern": "values"},
     interval=HalfSamples(3),
@@ -124,7 +127,7 @@ def dci(
     test: int = 5_000,
     regressor: str = "forest",
     threads: int | None = None,
-) -> Score:
+) -> Result:
     """D = sum_j rho_j (1 - H_K(R_j.)), with R_jk the importance of dimension j for factor k (Eastwood & Williams 2018).
 
     Completeness and informativeness are among its parts. regressor: forest or lasso, in mode paper. threads: change the time,
@@ -166,7 +169,7 @@ def dci(
     settings["informativeness"] = INFORMATIVENESS[mode]
     settings |= {"regressor": regressor} if mode == "paper" else {}
     reason = "" if len(found) > 1 else "disentanglement has no meaning for a single factor"
-    return Score(parts["disentanglement"], "dci", mode, parts, settings, reason=reason)
+    return Result(parts["disentanglement"], mode, settings=settings, parts=parts, reason=reason)
 
 
 def disentanglement(importance: Matrix) -> float | None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elboroom.evaluate.disentanglement.factors import Ints
 from elboroom.evaluate.disentanglement.interval import Wilson
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Ints, Score
 from elboroom.evaluate.disentanglement.source import Source, Stream, stream
+from elboroom.evaluate.result import Result
 
 BLOCK = 256  # batches gathered at a time, for the cache
 
@@ -49,14 +50,14 @@ def _votes(
     return table
 
 
-@metric("factor-vae", modes=tuple(MODES), needs="bins", interval=Wilson())
-def factor_vae(source: Source, seed: int, mode: str, threshold: float | None = None) -> Score:
+@metric("factor-vae", title="FactorVAE score", better="high", modes=tuple(MODES), needs="bins", interval=Wilson())
+def factor_vae(source: Source, seed: int, mode: str, threshold: float | None = None) -> Result:
     """Accuracy of a majority vote for the fixed factor k by d = argmin_j Var_local(z_j) / Var(z_j) (Kim & Mnih 2018).
 
     threshold: the standard deviation below which a dimension has no vote, by default that of the mode.
     """
     if len(source.sizes) < 2:
-        return Score(None, "factor-vae", mode, reason="with one factor to tell, every code scores 1")
+        return Result(None, mode, reason="with one factor to tell, every code scores 1")
     protocol, rng = MODES[mode], stream(seed, "factor-vae", mode)
     bound = protocol.threshold if threshold is None else threshold
     index = source.every() if protocol.variances is None else source.batch(rng, protocol.variances)
@@ -68,11 +69,11 @@ def factor_vae(source: Source, seed: int, mode: str, threshold: float | None = N
     parts: dict[str, Any] = {"variances": spread, "mask": active}
     if not active.any():
         empty = np.zeros((len(source.sizes), source.latent), np.int64)
-        return Score(0.0, "factor-vae", mode, parts | {"votes": empty, "accuracy": 0.0}, settings)
+        return Result(0.0, mode, settings=settings, parts=parts | {"votes": empty, "accuracy": 0.0})
     fitted, tested = (_votes(source, rng, n, protocol.length, spread, active) for n in (protocol.train, protocol.test))
     winner = fitted.argmax(0)  # the factor that dimension j stands for, the first where votes are equal, (J,)
     dims = np.arange(source.latent)
     value = float(tested[winner, dims].sum() / protocol.test)
     parts |= {"votes": fitted, "test_votes": tested, "factor_of": np.where(fitted.sum(0) > 0, winner, -1)}
     parts |= {"accuracy": value, "train_accuracy": float(fitted[winner, dims].sum() / protocol.train)}
-    return Score(value, "factor-vae", mode, parts, settings)
+    return Result(value, mode, settings=settings, parts=parts)

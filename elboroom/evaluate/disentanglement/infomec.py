@@ -12,11 +12,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import OneHotEncoder
 
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import entropy, mutual_information, neighbour_information
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Ints, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 NEIGHBOURS = 10
 
@@ -75,34 +76,33 @@ def _matrix(source: Source, seed: int, mode: str, n: int, discrete: bool) -> tup
     return normalised_information(codes, classes, discrete, seed), codes
 
 
-@metric("infom", modes=("paper",), needs="bins", interval=HalfSamples())
-def measure_infom(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Score:
+@metric("infom", title="InfoM, modularity", better="high", modes=("paper",), needs="bins", interval=HalfSamples())
+def measure_infom(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Result:
     """InfoM, modularity: how much of the information of a dimension is about one factor."""
-    return _concentrated("infom", source, seed, mode, n, discrete)
+    return _concentrated(1, source, seed, mode, n, discrete)
 
 
-@metric("infoc", modes=("paper",), needs="bins", interval=HalfSamples())
-def measure_infoc(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Score:
+@metric("infoc", title="InfoC, compactness", better="high", modes=("paper",), needs="bins", interval=HalfSamples())
+def measure_infoc(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Result:
     """InfoC, compactness: how much of the information about a factor is in one dimension."""
-    return _concentrated("infoc", source, seed, mode, n, discrete)
+    return _concentrated(0, source, seed, mode, n, discrete)
 
 
-def _concentrated(name: str, source: Source, seed: int, mode: str, n: int, discrete: bool) -> Score:
+def _concentrated(axis: int, source: Source, seed: int, mode: str, n: int, discrete: bool) -> Result:
     information, codes = _matrix(source, seed, mode, n, discrete)
     live = kept(codes, discrete)
     parts = {"information": information, "kept": live}
     settings = {"n": len(codes), "neighbours": NEIGHBOURS, "discrete": discrete, "active": int(live.sum())}
     if not live.any():
-        return Score(0.0, name, mode, parts, settings)
-    axis = 1 if name == "infom" else 0
+        return Result(0.0, mode, settings=settings, parts=parts)
     if information[live].shape[axis] == 1:
         reason = "InfoM needs two factors, there is one" if axis else "InfoC needs two active dimensions, there is one"
-        return Score(None, name, mode, parts, settings, reason=reason)
-    return Score(concentration(information[live], axis), name, mode, parts, settings)
+        return Result(None, mode, settings=settings, parts=parts, reason=reason)
+    return Result(concentration(information[live], axis), mode, settings=settings, parts=parts)
 
 
-@metric("infoe", modes=("paper",), needs="values", interval=HalfSamples())
-def measure_infoe(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Score:
+@metric("infoe", title="InfoE, explicitness", better="high", modes=("paper",), needs="values", interval=HalfSamples())
+def measure_infoe(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Result:
     """InfoE, explicitness: the share of the entropy of a factor that a linear model reads off all dimensions."""
     rng = stream(seed, "infomec", mode)
     index = source.draw(rng, n)
@@ -114,7 +114,7 @@ def measure_infoe(source: Source, seed: int, mode: str, n: int = 10_000, discret
         for k in range(len(real))
     ]
     settings = {"n": len(codes), "discrete": discrete, "active": int(kept(codes, discrete).sum())}
-    return Score(float(np.mean(each)), "infoe", mode, {"factors": each}, settings)
+    return Result(float(np.mean(each)), mode, settings=settings, parts={"factors": each})
 
 
 def _standardised(codes: Floats) -> NDArray[np.float64]:

@@ -10,19 +10,20 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import stats
 
-from elboroom.evaluate.disentanglement.score import Ints, Score
+from elboroom.evaluate.disentanglement.factors import Ints
 from elboroom.evaluate.disentanglement.source import Rows
+from elboroom.evaluate.result import Result
 
 LEVEL = 0.95
 NORMAL = float(stats.norm.ppf((1 + LEVEL) / 2))  # 1.96
 
-Again = Callable[[Rows, int], Score]  # the same metric on other rows, with a seed
+Again = Callable[[Rows, int], Result]  # the same metric on other rows, with a seed
 
 
 class Spread(Protocol):
     """A rule that gives the interval of a score on arrays."""
 
-    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]: ...
+    def __call__(self, score: Result, rows: Rows, seed: int, again: Again) -> dict[str, Any]: ...
 
 
 def span(how: str, low: float, high: float, n: int, **more: float) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def repeated(values: Sequence[float]) -> dict[str, Any]:
     return span("t over evaluation draws", mean - half, mean + half, n, mean=mean, sd=sd)
 
 
-def _pool(score: Score, rows: Rows, rng: np.random.Generator) -> Ints:
+def _pool(score: Result, rows: Rows, rng: np.random.Generator) -> Ints:
     """As many rows as the score was read off."""
     return rng.permutation(len(rows))[: int(score.settings.get("n", len(rows)))]
 
@@ -46,7 +47,7 @@ def _pool(score: Score, rows: Rows, rng: np.random.Generator) -> Ints:
 class Wilson:
     """Of an accuracy on `test` evaluation points."""
 
-    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+    def __call__(self, score: Result, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
         p, n = float(score.parts["accuracy"]), int(score.settings["test"])
         scale = 1 + NORMAL**2 / n
         centre = (p + NORMAL**2 / (2 * n)) / scale
@@ -63,7 +64,7 @@ class Bootstrap:
 
     repeats: int = 200
 
-    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+    def __call__(self, score: Result, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
         rng = np.random.default_rng([seed, 2])
         pool = _pool(score, rows, rng)
         drawn = (pool[rng.integers(len(pool), size=len(pool))] for _ in range(self.repeats))
@@ -79,7 +80,7 @@ class HalfSamples:
 
     repeats: int = 200
 
-    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+    def __call__(self, score: Result, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
         rng = np.random.default_rng([seed, 3])
         pool = _pool(score, rows, rng)
         halves = (rng.permutation(pool)[: len(pool) // 2] for _ in range(self.repeats))

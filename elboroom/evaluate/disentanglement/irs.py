@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.mutual_information import binned
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Ints, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 
 def robustness(codes: Floats, classes: Ints, quantile: float = 0.99) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -25,8 +26,14 @@ def robustness(codes: Floats, classes: Ints, quantile: float = 0.99) -> tuple[ND
     return 1 - moved / largest[:, None], largest
 
 
-@metric("irs", modes=("dlib", "paper"), needs={"dlib": "values", "paper": "classes"})
-def measure_irs(source: Source, seed: int, mode: str, n: int = 10_000, bins: int = 20) -> Score:
+@metric(
+    "irs",
+    title="Interventional robustness",
+    better="high",
+    modes=("dlib", "paper"),
+    needs={"dlib": "values", "paper": "classes"},
+)
+def measure_irs(source: Source, seed: int, mode: str, n: int = 10_000, bins: int = 20) -> Result:
     """How robust the dimensions are to changes of all factors but one, weighted by how far each moves at all.
 
     dlib: factors in 20 bins of equal width, the 0.99 quantile of deviations. paper: values as they are, the maximum.
@@ -40,8 +47,8 @@ def measure_irs(source: Source, seed: int, mode: str, n: int = 10_000, bins: int
     settings = {"n": len(codes), "quantile": quantile, "active": int(live.sum())}
     settings |= {"bins": bins} if mode == "dlib" else {}
     if not live.any():
-        return Score(0.0, "irs", mode, {"live": live}, settings)
+        return Result(0.0, mode, settings=settings, parts={"live": live})
     matrix, largest = robustness(codes[:, live], classes, quantile)
     each = matrix.max(1)
     parts = {"matrix": matrix, "dimensions": each, "weights": largest / largest.sum(), "live": live}
-    return Score(float(np.average(each, weights=largest)), "irs", mode, parts, settings)
+    return Result(float(np.average(each, weights=largest)), mode, settings=settings, parts=parts)

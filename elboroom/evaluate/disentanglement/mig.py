@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from elboroom.core.problem import Problem
+from elboroom.evaluate.disentanglement.factors import Ints
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import (
     binned,
@@ -19,15 +20,22 @@ from elboroom.evaluate.disentanglement.mutual_information import (
     neighbour_information,
 )
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Ints, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 MODES = ("dlib", "continuous-quadrature", "bins-10-full", "modern")
 REACH = 8.0  # standard deviations beyond which a density is taken for 0
 WIDEST = 20_000  # points of a grid
 
 
-@metric("mig", modes=MODES, needs={"dlib": "classes", "continuous-quadrature": "density"}, interval=HalfSamples())
+@metric(
+    "mig",
+    title="Mutual information gap",
+    better="high",
+    modes=MODES,
+    needs={"dlib": "classes", "continuous-quadrature": "density"},
+    interval=HalfSamples(),
+)
 def mig(
     source: Source,
     seed: int,
@@ -36,7 +44,7 @@ def mig(
     bins: int | None = None,
     neighbours: int = 10,
     without: tuple[str, ...] | None = None,
-) -> Score:
+) -> Result:
     """mean_k (I(z_(1); v_k) - I(z_(2); v_k)) / H(v_k), over the two dimensions that tell most (Chen et al. 2018).
 
     bins: of equal width over the range of a dimension, 20, or 10 in bins-10-full. neighbours: of the estimator in mode
@@ -66,7 +74,7 @@ def mig(
         held = entropy(binned(factors.astype(np.float64), settings["bins"]))  # what bins keep of a perfect index code
         parts["ceiling"] = float(np.divide(held, h, out=np.ones_like(h), where=h > 0)[kept].mean())
     settings |= {"n": len(index), "without": [name for name in said if name in source.names]}
-    return Score(float(gaps[kept].mean()), "mig", mode, parts, settings)
+    return Result(float(gaps[kept].mean()), mode, settings=settings, parts=parts)
 
 
 def quadrature_information(source: Source, factors: Ints) -> NDArray[np.float64]:

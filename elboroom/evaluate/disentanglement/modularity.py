@@ -12,12 +12,13 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from elboroom.evaluate.disentanglement.boosting import cores
+from elboroom.evaluate.boosting import cores
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import binned, mutual_information
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Ints, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 SHUFFLES = 10  # of the rows, to see how much information chance alone shows
 
@@ -41,8 +42,15 @@ def informative(bins: Ints, classes: Ints, information: NDArray[np.float64], see
     return np.asarray((information > chance.mean(0) + 6 * chance.std(0, ddof=1) + 1e-12).any(1))
 
 
-@metric("modularity", modes=("dlib", "modern"), needs={"dlib": "classes", "modern": "bins"}, interval=HalfSamples())
-def measure_modularity(source: Source, seed: int, mode: str, n: int = 10_000, bins: int = 20) -> Score:
+@metric(
+    "modularity",
+    title="Modularity",
+    better="high",
+    modes=("dlib", "modern"),
+    needs={"dlib": "classes", "modern": "bins"},
+    interval=HalfSamples(),
+)
+def measure_modularity(source: Source, seed: int, mode: str, n: int = 10_000, bins: int = 20) -> Result:
     """How nearly each dimension knows one factor only.
 
     dlib: the mean over all dimensions. modern: over the active ones, with std >= 0.05 and more information than chance.
@@ -53,13 +61,13 @@ def measure_modularity(source: Source, seed: int, mode: str, n: int = 10_000, bi
     parts: dict[str, Any] = {"information": information}
     settings: dict[str, Any] = {"n": len(codes), "bins": bins}
     if classes.shape[1] < 2:
-        return Score(None, "modularity", mode, parts, settings, reason="modularity needs two factors, there is one")
+        return Result(None, mode, settings=settings, parts=parts, reason="modularity needs two factors, there is one")
     parts["dimensions"] = each = modularity(information)
     counted = np.ones(len(each), bool)
     if mode == "modern":
         parts["counted"] = counted = source.active & informative(cut, classes, information, seed)
         settings["active"] = int(counted.sum())
-    return Score(float(each[counted].mean()) if counted.any() else 0.0, "modularity", mode, parts, settings)
+    return Result(float(each[counted].mean()) if counted.any() else 0.0, mode, settings=settings, parts=parts)
 
 
 def auc(scores: NDArray[np.float64], classes: Ints) -> NDArray[np.float64]:
@@ -92,8 +100,8 @@ def probabilities(
     return found
 
 
-@metric("explicitness", modes=("dlib", "modern"))
-def measure_explicitness(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5_000) -> Score:
+@metric("explicitness", title="Explicitness", better="high", modes=("dlib", "modern"))
+def measure_explicitness(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5_000) -> Result:
     """How well a logistic regression tells every value of a factor from the others: mean AUC on test points.
 
     dlib: plain AUC, chance 0.5, of one-vs-rest liblinear fits. modern: 2 AUC - 1, of multinomial fits.
@@ -128,10 +136,10 @@ def measure_explicitness(source: Source, seed: int, mode: str, train: int = 10_0
     settings = {"train": len(codes), "test": len(others), "solver": solver, "chance": float(scale(0.5))}
     value = float(scale(_mean(means[:, 1])))
     if np.isnan(value):
-        return Score(
-            None, "explicitness", mode, parts, settings, reason="no factor has two values among the test points"
+        return Result(
+            None, mode, settings=settings, parts=parts, reason="no factor has two values among the test points"
         )
-    return Score(value, "explicitness", mode, parts, settings)
+    return Result(value, mode, settings=settings, parts=parts)
 
 
 def _standardised(codes: Floats, like: Floats) -> Floats:

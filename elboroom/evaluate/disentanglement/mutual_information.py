@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
-from elboroom.evaluate.disentanglement.score import Floats, Ints
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 
 
 def binned(codes: Floats, bins: int = 20) -> Ints:

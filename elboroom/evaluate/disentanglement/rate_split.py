@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.problem import Problem
+from elboroom.evaluate.disentanglement.factors import Floats
 from elboroom.evaluate.disentanglement.interval import NORMAL, Again, span
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Score
 from elboroom.evaluate.disentanglement.source import Rows, Source
+from elboroom.evaluate.result import Result
+from elboroom.families.gaussian import StandardNormal
 
 Mode = Literal["full", "subset"]
 LOG_2PI = math.log(2 * math.pi)
@@ -166,7 +168,7 @@ def _log_sum_marginal(z: Tensor, mu: Floats, logvar: Floats) -> Tensor:
 class _MonteCarlo:
     """The interval of a mean over samples, by its standard error."""
 
-    def __call__(self, score: Score, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
+    def __call__(self, score: Result, rows: Rows, seed: int, again: Again) -> dict[str, Any]:
         value, error = float(score.value or 0), float(score.parts["standard_error"])
         return span("Monte Carlo", value - NORMAL * error, value + NORMAL * error, int(score.settings["samples"]))
 
@@ -178,37 +180,62 @@ def _split(source: Source, seed: int, mode: Mode, samples: int, components: int)
     return rate_split(source.mu, source.logvar, mode, seed, samples, components)
 
 
-def _part(name: str, part: str, source: Source, seed: int, mode: Mode, samples: int, components: int) -> Score:
+def _part(part: str, source: Source, seed: int, mode: Mode, samples: int, components: int) -> Result:
     found = _split(source, seed, mode, samples, components)
     parts = asdict(found) | {"standard_error": found.errors[part]}
     if part != "mi":
         del parts["ceiling"]  # which is of the information alone
     settings = {"n": len(source), "samples": samples, "components": found.components, "prior": "N(0, I)"}
-    return Score(getattr(found, part), name, mode, parts, settings)
+    return Result(getattr(found, part), mode, settings=settings, parts=parts)
 
 
-@metric("index-code-mi", modes=("full", "subset"), needs="codes", interval=_MonteCarlo(), draws=1)
+@metric(
+    "index-code-mi",
+    title="Index-code mutual information",
+    better="neither",
+    modes=("full", "subset"),
+    needs="codes",
+    interval=_MonteCarlo(),
+    draws=1,
+)
 def measure_index_code_mi(
     source: Source, seed: int, mode: Mode, samples: int = 2000, components: int = 10_000
-) -> Score:
+) -> Result:
     """I(x; z) of the aggregate posterior, in nats; at most log N."""
-    return _part("index-code-mi", "mi", source, seed, mode, samples, components)
+    return _part("mi", source, seed, mode, samples, components)
 
 
-@metric("total-correlation", modes=("full", "subset"), needs="codes", interval=_MonteCarlo(), draws=1)
+@metric(
+    "total-correlation",
+    title="Total correlation",
+    better="low",
+    modes=("full", "subset"),
+    needs="codes",
+    interval=_MonteCarlo(),
+    draws=1,
+)
 def measure_total_correlation(
     source: Source, seed: int, mode: Mode, samples: int = 2000, components: int = 10_000
-) -> Score:
+) -> Result:
     """KL(q(z) || prod_j q(z_j)) of the aggregate posterior, in nats."""
-    return _part("total-correlation", "tc", source, seed, mode, samples, components)
+    return _part("tc", source, seed, mode, samples, components)
 
 
-@metric("dimension-wise-kl", modes=("full", "subset"), needs="codes", interval=_MonteCarlo(), draws=1)
+@metric(
+    "dimension-wise-kl",
+    title="Dimension-wise KL",
+    better="neither",
+    against=StandardNormal,
+    modes=("full", "subset"),
+    needs="codes",
+    interval=_MonteCarlo(),
+    draws=1,
+)
 def measure_dimension_wise_kl(
     source: Source, seed: int, mode: Mode, samples: int = 2000, components: int = 10_000
-) -> Score:
+) -> Result:
     """sum_j KL(q(z_j) || p(z_j)) of the aggregate posterior, in nats, p being N(0, I)."""
-    return _part("dimension-wise-kl", "dwkl", source, seed, mode, samples, components)
+    return _part("dwkl", source, seed, mode, samples, components)
 
 
 def active_units(
@@ -230,8 +257,10 @@ def active_units(
     raise Problem(f"active units are counted by au-var, au-kl or au-std, not by '{rule}'")
 
 
-@metric("active-units", modes=("au-var", "au-kl", "au-std"), needs="codes", draws=1)
-def measure_active_units(source: Source, seed: int, mode: Literal["au-var", "au-kl", "au-std"]) -> Score:
+@metric(
+    "active-units", title="Active units", better="neither", modes=("au-var", "au-kl", "au-std"), needs="codes", draws=1
+)
+def measure_active_units(source: Source, seed: int, mode: Literal["au-var", "au-kl", "au-std"]) -> Result:
     """How many dimensions are active: by the variance of their means, by their rate, or by the deviation of their means."""
     mask = active_units(source.mu, source.logvar, mode)
-    return Score(float(mask.sum()), "active-units", mode, {"mask": mask}, {"n": len(source), "of": len(mask)})
+    return Result(float(mask.sum()), mode, settings={"n": len(source), "of": len(mask)}, parts={"mask": mask})

@@ -1,4 +1,4 @@
-"""The registry of metrics, and the two ways to ask for them: arrays in, or a table of codes in."""
+"""Metrics of codes, and the ways to ask for them: arrays in, a table of codes in, or a run."""
 
 from __future__ import annotations
 
@@ -6,55 +6,47 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from numpy.typing import ArrayLike
 
 from elboroom.core.problem import Problem, nearest, unknown
 from elboroom.evaluate.disentanglement.interval import HalfSamples, Spread, repeated
-from elboroom.evaluate.disentanglement.score import Score
 from elboroom.evaluate.disentanglement.source import Rows, Source
+from elboroom.evaluate.registry import ALL, Metric, Quantity, Results, check_mode, described, register
+from elboroom.evaluate.registry import metrics as every
+from elboroom.evaluate.result import Better, Result
+
+if TYPE_CHECKING:
+    from elboroom.evaluate.subject import Subject
 
 Need = Literal["codes", "values", "bins", "classes", "density"]
-Measure = Callable[..., Score]  # f(source, seed, mode, **settings)
-
-_METRICS: dict[str, Metric] = {}
+Read = Callable[..., Result]  # f(source, seed, mode, **settings)
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A registered metric: its name, modes, what it asks of a source and how its spread is found."""
+class CodeMetric(Metric):
+    """A metric of codes: what each of its modes asks of a source, how it is read off it and how its spread is found."""
 
-    name: str
-    modes: tuple[str, ...]  # the first is the default
-    needs: Need | Mapping[str, Need]
-    spread: Spread | Mapping[str, Spread]
-    draws: int  # independent evaluation draws behind the interval on a table
-    measure: Measure
-
-    @property
-    def summary(self) -> str:
-        """The first line of its docstring."""
-        return (inspect.getdoc(self.measure) or "").split("\n")[0]
+    read: Read = field(kw_only=True)
+    asks: Need | Mapping[str, Need] = field(kw_only=True)
+    spread: Spread | Mapping[str, Spread] = field(kw_only=True)
+    draws: int = field(kw_only=True)  # independent evaluation draws behind the interval on a table
+    against: type | None = field(kw_only=True)  # the prior that it takes a run to have
 
     @property
-    def options(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, Any]:
         """Its settings with their defaults."""
-        found = list(inspect.signature(self.measure).parameters.values())[3:]
+        found = list(inspect.signature(self.read).parameters.values())[3:]
         return {p.name: p.default for p in found}
-
-    def mode(self, name: str) -> str:
-        """A mode that it has."""
-        if name not in self.modes:
-            raise unknown(f"mode of {self.name}", name, self.modes)
-        return name
 
     def need(self, mode: str) -> Need:
         """What a mode asks of the source; where modes differ, the entry of the first mode holds for those not named."""
-        if isinstance(self.needs, str):
-            return self.needs
-        return self.needs.get(mode, self.needs[self.modes[0]])
+        if isinstance(self.asks, str):
+            return self.asks
+        return self.asks.get(mode, self.asks[self.modes[0]])
 
     def spread_of(self, mode: str) -> Spread:
         """The rule for its interval on arrays."""
@@ -64,24 +56,24 @@ class Metric:
 
     def __call__(
         self, source: Source, seed: int = 0, mode: str = "dlib", interval: bool = False, **settings: Any
-    ) -> Score:
+    ) -> Result:
         """Measures a source."""
-        for name in settings.keys() - self.options.keys():
-            raise Problem(f"{self.name} has no setting '{name}'{nearest(name, self.options)}")
+        for name in settings.keys() - self.defaults.keys():
+            raise Problem(f"{self.name} has no setting '{name}'{nearest(name, self.defaults)}")
         source.require(self.need(self.mode(mode)), self.name, mode)
         start = time.perf_counter()
-        found = self.measure(source, seed, mode, **settings)
+        found = self.read(source, seed, mode, **settings)
         said = {name: value for name, value in settings.items() if name != "threads"}  # which changes no score
-        found = replace(found, settings={**source.settings, "seed": seed, **said, **found.settings})
+        found = replace(found, metric=self.name, settings={**source.settings, "seed": seed, **said, **found.settings})
         if interval and found.value is not None:
             found = replace(found, interval=self._interval(found, source, seed, mode, settings))
-        return replace(found, seconds=time.perf_counter() - start)
+        return described(self.name, replace(found, seconds=time.perf_counter() - start))
 
     def _interval(
-        self, found: Score, source: Source, seed: int, mode: str, settings: dict[str, Any]
+        self, found: Result, source: Source, seed: int, mode: str, settings: dict[str, Any]
     ) -> dict[str, Any] | None:
-        def again(other: Source, seed: int) -> Score:
-            return self.measure(other, seed, mode, **settings)
+        def again(other: Source, seed: int) -> Result:
+            return self.read(other, seed, mode, **settings)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # said once already
@@ -98,30 +90,54 @@ def metric(
     needs: Need | Mapping[str, Need] = "classes",
     interval: Spread | Mapping[str, Spread] | None = None,
     draws: int = 10,
-) -> Callable[[Measure], Measure]:
-    """Registers `f(source, seed, mode, **settings) -> Score`.
+    *,
+    title: str = "",
+    better: Better = "neither",
+    against: type | None = None,
+) -> Callable[[Read], Read]:
+    """Registers `f(source, seed, mode, **settings) -> Result`.
 
     needs: "codes" alone, factors as "values" of any kind, in "bins" where continuous, as "classes", or a "density" of q
-    beside classes; or one of these for each mode. interval: the rule on arrays, by default half-samples.
+    beside classes; or one of these for each mode. interval: the rule on arrays, by default half-samples. better: which way,
+    without which no search is for it. against: the prior that a run must have.
     """
 
-    def register(measure: Measure) -> Measure:
-        _METRICS[name] = Metric(name, tuple(modes), needs, interval or HalfSamples(), draws, measure)
-        return measure
+    def enter(read: Read) -> Read:
+        gives = {name: Quantity(title or name, better)}
+        summary = (inspect.getdoc(read) or "").split("\n")[0]
+        register(
+            CodeMetric(
+                name, "code table", gives, partial(_of_run, name), summary, tuple(modes), read=read, asks=needs,
+                spread=interval or HalfSamples(), draws=draws, against=against,
+            )
+        )  # fmt: skip
+        return read
 
-    return register
+    return enter
 
 
-def metrics() -> dict[str, Metric]:
-    """Every registered metric by name."""
-    return dict(sorted(_METRICS.items()))
+def metrics() -> dict[str, CodeMetric]:
+    """Every metric of codes by name."""
+    return {name: entry for name, entry in every().items() if isinstance(entry, CodeMetric)}
 
 
-def find(name: str) -> Metric:
-    """One registered metric."""
-    if name not in _METRICS:
-        raise unknown("metric", name, _METRICS)
-    return _METRICS[name]
+def find(name: str) -> CodeMetric:
+    """One metric of codes."""
+    known = metrics()
+    if name not in known:
+        raise unknown("metric", name, known)
+    return known[name]
+
+
+def _of_run(
+    name: str, subject: Subject, mode: str = "dlib", representation: str = "mean", seed: int = 0,
+    interval: bool = False, smaller: bool = False,
+) -> Results:  # fmt: skip
+    """One metric of a run."""
+    entry = find(name)
+    if entry.against is not None and type(subject.run.model.prior) is not entry.against:
+        raise Problem(f"{name} is against N(0, I), which is not the prior of this run")
+    return {name: entry(subject.source(representation, smaller), seed, mode, interval)}
 
 
 def score(
@@ -139,7 +155,7 @@ def score(
     representation: str = "mean",
     factor_bins: int | None = None,
     **settings: Any,
-) -> Score:
+) -> Result:
     """One metric of codes (n, J) against factors (n, K): no grid, no image and no model is needed.
 
     kinds: categorical, ordinal or continuous for each factor. allow_smaller: takes fewer rows than the protocol asks for,
@@ -164,7 +180,7 @@ def evaluate(
     seed: int = 0,
     representation: str | None = None,
     interval: bool = False,
-) -> dict[str, Score]:
+) -> dict[str, Result]:
     """Metrics of a table of codes, by name. A metric without the mode is measured in its first one.
 
     With "all", what cannot be measured here has no value but a reason.
@@ -172,18 +188,22 @@ def evaluate(
     source = table if isinstance(table, Source) else table.source
     if representation is not None and representation != source.representation:
         source = source.represented(representation)
-    chosen = sorted(_METRICS) if metrics == "all" else [metrics] if isinstance(metrics, str) else list(metrics)
-    known = {name for entry in map(find, chosen) for name in entry.modes}
-    if isinstance(mode, str) and mode not in {"dlib", *known}:
-        raise unknown("mode of these metrics", mode, known)
+    chosen = (
+        [find(name) for name in ([metrics] if isinstance(metrics, str) else metrics)] if metrics != ALL else _every()
+    )
+    if isinstance(mode, str):
+        check_mode(mode, chosen)
     found = {}
-    for entry in map(find, chosen):
-        said = mode.get(entry.name, "dlib") if isinstance(mode, Mapping) else mode
-        each = said if said in entry.modes else entry.modes[0]
+    for entry in chosen:
+        each = entry.nearest_mode(mode if isinstance(mode, str) else mode.get(entry.name, "dlib"))
         try:
             found[entry.name] = entry(source, seed, each, interval)
         except Problem as problem:
-            if metrics != "all":
+            if metrics != ALL:
                 raise
-            found[entry.name] = Score(None, entry.name, each, settings={"seed": seed}, reason=str(problem))
+            found |= entry.refused(problem, each, seed)
     return found
+
+
+def _every() -> list[CodeMetric]:
+    return list(metrics().values())

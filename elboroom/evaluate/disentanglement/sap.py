@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from elboroom.evaluate.disentanglement.boosting import cores
+from elboroom.evaluate.boosting import cores
+from elboroom.evaluate.disentanglement.factors import Floats, Ints
 from elboroom.evaluate.disentanglement.interval import Bootstrap, HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import gap
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Ints, Score
 from elboroom.evaluate.disentanglement.source import THRESHOLD, Source, stream
+from elboroom.evaluate.result import Result
 
 MODES = ("dlib", "dlib-continuous", "paper")
 FEW = 4  # classes up to which every assignment of classes to intervals is tried
@@ -24,11 +25,13 @@ Matrix = NDArray[np.float64]
 
 @metric(
     "sap",
+    title="Separated attribute predictability",
+    better="high",
     modes=MODES,
     needs={"dlib": "classes", "dlib-continuous": "values", "paper": "values"},
     interval={"dlib": HalfSamples(10), "dlib-continuous": Bootstrap(), "paper": Bootstrap()},
 )
-def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5_000, n: int = 10_000) -> Score:
+def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5_000, n: int = 10_000) -> Result:
     """mean_k S_(1)k - S_(2)k, with S_jk how well dimension j alone predicts factor k (Kumar et al. 2018).
 
     train, test: points of the classifiers in mode dlib. n: points in mode paper.
@@ -48,7 +51,7 @@ def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5
             1 - 1 / m if kind == "categorical" else 1 for m, kind in zip(source.sizes, source.kinds, strict=True)
         ]
         parts: dict[str, Any] = {"scores": s, "gaps": gap(s), "ceiling": float(np.mean(ceilings))}
-        return Score(float(gap(s).mean()), "sap", mode, parts, settings)
+        return Result(float(gap(s).mean()), mode, settings=settings, parts=parts)
     fit, held = source.split(rng, train, test)
     codes = source.codes_at(fit, rng)
     settings = {"n": len(fit), "train": len(fit)}
@@ -59,7 +62,7 @@ def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5
         settings |= {"n": len(fit) + len(held), "test": len(held), "C": 0.01}
     if not (codes.std(0) > 1e-12).any():
         s = np.zeros_like(s)  # no dimension tells anything
-    return Score(float(gap(s).mean()), "sap", mode, {"scores": s, "gaps": gap(s)}, settings)
+    return Result(float(gap(s).mean()), mode, settings=settings, parts={"scores": s, "gaps": gap(s)})
 
 
 def squared_correlation(codes: Floats, values: NDArray[Any]) -> Matrix:

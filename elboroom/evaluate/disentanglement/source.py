@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elboroom.core.problem import Problem, unknown
-from elboroom.evaluate.disentanglement.score import MOST, Factors, Floats, Ints, Kind, checked, checked_codes
+from elboroom.evaluate.disentanglement.factors import MOST, Factors, Floats, Ints, Kind, checked, checked_codes
 
 Representation = Literal["mean", "sampled"]
 

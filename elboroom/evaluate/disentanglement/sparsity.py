@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elboroom.core.problem import Problem
+from elboroom.evaluate.disentanglement.factors import Floats
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 
 def hoyer(codes: Floats) -> NDArray[np.float64]:
@@ -38,13 +39,11 @@ def scaled(codes: Floats) -> NDArray[np.float64]:
     return np.asarray(kept / kept.std(0))
 
 
-@metric("sparsity", modes=("hoyer",), needs="codes")
-def measure_sparsity(source: Source, seed: int, mode: str, n: int = 10_000) -> Score:
+@metric("sparsity", title="Hoyer sparsity", better="neither", modes=("hoyer",), needs="codes")
+def measure_sparsity(source: Source, seed: int, mode: str, n: int = 10_000) -> Result:
     """Mean Hoyer sparsity of codes over their standard deviation; 0 where no dimension has spread."""
     y = scaled(source.points(stream(seed, "sparsity", mode), n)[0])
     settings = {"n": len(y), "active": y.shape[1]}
     if y.shape[1] == 1:
-        return Score(
-            None, "sparsity", mode, settings=settings, reason="one dimension has spread, so none can be spared"
-        )
-    return Score(float(hoyer(y).mean()) if y.shape[1] else 0.0, "sparsity", mode, settings=settings)
+        return Result(None, mode, settings=settings, reason="one dimension has spread, so none can be spared")
+    return Result(float(hoyer(y).mean()) if y.shape[1] else 0.0, mode, settings=settings)

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.evaluate.disentanglement.factors import Floats, checked_codes
 from elboroom.evaluate.disentanglement.registry import score
-from elboroom.evaluate.disentanglement.score import Floats, checked_codes, plain
 from elboroom.evaluate.disentanglement.source import THRESHOLD as ACTIVE
+from elboroom.evaluate.registry import Quantity, described, family
+from elboroom.evaluate.result import Result, plain
+
+if TYPE_CHECKING:
+    from elboroom.evaluate.subject import Subject
 
 Correlation = Literal["lasso", "spearman"]
 ALPHA = 0.1  # penalty of the lasso
@@ -32,6 +37,12 @@ class RunScores:
     metric: str
     mode: str
     settings: dict[str, Any]
+
+    @property
+    def results(self) -> list[Result]:
+        """The score of each run."""
+        found = (Result(value, self.mode, settings=self.settings, metric=self.metric) for value in self.values)
+        return [described(self.metric, result) for result in found]
 
     @property
     def best(self) -> int:
@@ -64,6 +75,20 @@ def udr(runs: Sequence[tuple[ArrayLike, ArrayLike]], correlation: Correlation = 
     settings["live"] = [int(mask.sum()) for mask in live]
     settings |= {"alpha": ALPHA} if correlation == "lasso" else {}
     return RunScores(values, pairs, "udr", correlation, settings)
+
+
+@family("udr", "several runs", {"udr": Quantity("Agreement with other seeds (UDR)", "high")}, by_name=True)
+def of_runs(subjects: Sequence[Subject], n: int = 10_000) -> dict[str, Result]:
+    """UDR of each of several runs that differ in their seed only, on the same examples, by their folders."""
+    runs = [subject.run for subject in subjects]
+    if len(runs) < 2:
+        raise Problem("udr compares runs with one another: name at least two")
+    if len({run.data.hash for run in runs}) > 1:
+        raise Problem("udr compares runs on the same data")
+    if len({run.data.split_hash for run in runs}) > 1:
+        raise Problem("udr compares runs with the same training split: another share was held out of some of them")
+    found = udr([(run.split("train", n).codes[0].numpy(), run.kl_per_dim("train")) for run in runs])
+    return {str(run.folder): result for run, result in zip(runs, found.results, strict=True)}
 
 
 def model_centrality(codes: Sequence[ArrayLike], seed: int = 0, mode: str = "dlib") -> RunScores:

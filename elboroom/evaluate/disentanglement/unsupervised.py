@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elboroom.evaluate.disentanglement.factors import Floats
 from elboroom.evaluate.disentanglement.interval import HalfSamples
 from elboroom.evaluate.disentanglement.mutual_information import binned, mutual_information
 from elboroom.evaluate.disentanglement.registry import metric
-from elboroom.evaluate.disentanglement.score import Floats, Score
 from elboroom.evaluate.disentanglement.source import Source, stream
+from elboroom.evaluate.result import Result
 
 
 def covariance(codes: Floats) -> NDArray[np.float64]:
@@ -52,38 +53,40 @@ def _covariance(source: Source, seed: int, n: int) -> tuple[NDArray[np.float64],
     return c, {"n": len(codes), "active": len(c)}
 
 
-@metric("gaussian-tc", needs="codes")
-def measure_gaussian_tc(source: Source, seed: int, mode: str, n: int = 10_000) -> Score:
+@metric("gaussian-tc", title="Total correlation, as if Gaussian", better="low", needs="codes")
+def measure_gaussian_tc(source: Source, seed: int, mode: str, n: int = 10_000) -> Result:
     """Total correlation of a Gaussian with the covariance of the codes, in nats."""
     c, settings = _covariance(source, seed, n)
     value = gaussian_total_correlation(c)
     if np.isinf(value):
         reason = "the covariance is singular: some dimension is a linear function of others"
-        return Score(None, "gaussian-tc", mode, {"covariance": c}, settings, reason=reason)
-    return Score(value, "gaussian-tc", mode, {"covariance": c}, settings)
+        return Result(None, mode, settings=settings, parts={"covariance": c}, reason=reason)
+    return Result(value, mode, settings=settings, parts={"covariance": c})
 
 
-@metric("gaussian-wasserstein", needs="codes")
-def measure_gaussian_wasserstein(source: Source, seed: int, mode: str, n: int = 10_000) -> Score:
+@metric("gaussian-wasserstein", title="Wasserstein correlation, as if Gaussian", better="low", needs="codes")
+def measure_gaussian_wasserstein(source: Source, seed: int, mode: str, n: int = 10_000) -> Result:
     """Squared Wasserstein distance of a Gaussian with the covariance of the codes from its marginals."""
     c, settings = _covariance(source, seed, n)
-    return Score(gaussian_wasserstein_correlation(c), "gaussian-wasserstein", mode, {"covariance": c}, settings)
+    return Result(gaussian_wasserstein_correlation(c), mode, settings=settings, parts={"covariance": c})
 
 
-@metric("gaussian-wasserstein-norm", needs="codes")
-def measure_gaussian_wasserstein_norm(source: Source, seed: int, mode: str, n: int = 10_000) -> Score:
+@metric("gaussian-wasserstein-norm", title="The same over the total variance", better="low", needs="codes")
+def measure_gaussian_wasserstein_norm(source: Source, seed: int, mode: str, n: int = 10_000) -> Result:
     """The same over the total variance of the codes."""
     c, settings = _covariance(source, seed, n)
     value = gaussian_wasserstein_correlation(c) / np.trace(c) if len(c) else 0.0
-    return Score(float(value), "gaussian-wasserstein-norm", mode, {"covariance": c}, settings)
+    return Result(float(value), mode, settings=settings, parts={"covariance": c})
 
 
-@metric("mean-mi", needs="codes", interval=HalfSamples())
-def measure_mean_mi(source: Source, seed: int, mode: str, n: int = 10_000, bins: int = 20) -> Score:
+@metric("mean-mi", title="Mutual information of two dimensions", better="low", needs="codes", interval=HalfSamples())
+def measure_mean_mi(source: Source, seed: int, mode: str, n: int = 10_000, bins: int = 20) -> Result:
     """Mean information that two dimensions share, in nats."""
     codes, _ = source.points(stream(seed, "unsupervised", "dlib"), n)
     pairs, settings = pair_information(codes, bins), {"n": len(codes), "bins": bins}
     dims = len(pairs)
     if dims < 2:
-        return Score(None, "mean-mi", mode, {"pairs": pairs}, settings, reason="there is one dimension, so no pair")
-    return Score(float(pairs.sum() / (dims**2 - dims)), "mean-mi", mode, {"pairs": pairs}, settings)
+        return Result(
+            None, mode, settings=settings, parts={"pairs": pairs}, reason="there is one dimension, so no pair"
+        )
+    return Result(float(pairs.sum() / (dims**2 - dims)), mode, settings=settings, parts={"pairs": pairs})

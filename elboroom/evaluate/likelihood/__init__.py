@@ -1,5 +1,21 @@
 """What every model is measured by: the ELBO and its parts, IW-K, active units, mutual information."""
 
-from elboroom.evaluate.likelihood.measure import evaluate, evidence, log_likelihood
+from elboroom.evaluate.likelihood.measure import (
+    active_units,
+    aggregate_rate,
+    evaluate,
+    evidence,
+    log_likelihood,
+    mutual_information,
+    perplexity,
+)
 
-__all__ = ["evaluate", "evidence", "log_likelihood"]
+__all__ = [
+    "active_units",
+    "aggregate_rate",
+    "evaluate",
+    "evidence",
+    "log_likelihood",
+    "mutual_information",
+    "perplexity",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from elboroom.core.draw import Draw
-from elboroom.evaluate.result import Number, mean
+from elboroom.evaluate.result import Result, mean
 from elboroom.evaluate.split import Split
 from elboroom.nets.dual import Contested
 from elboroom.terms.dual import dual
@@ -14,7 +14,7 @@ UNIT = "nats, not a bound"
 
 
 @torch.no_grad()
-def dual_values(split: Split, particles: int = 128) -> dict[str, Number]:
+def dual_values(split: Split, particles: int = 128) -> dict[str, Result]:
     """E_q nu - E_p e^nu + 1, and the ELBO with it in place of the rate; nothing for a model without such a critic.
 
     A critic of z alone speaks of KL(q(z) || p), and has no ELBO.
@@ -32,8 +32,8 @@ def dual_values(split: Split, particles: int = 128) -> dict[str, Number]:
         nll.append(draw.nll.mean(0).double().cpu())
     settings = split.settings | {"particles": particles}
     if not model.critic.joint:
-        return {"aggregate_rate_dual": mean(torch.cat(rate), UNIT, "dual", settings)}
+        return {"aggregate_rate_dual": mean(torch.cat(rate), "dual", UNIT, settings)}
     return {
-        "rate_dual": mean(torch.cat(rate), UNIT, "dual", settings),
-        "elbo_dual": mean(-torch.cat(rate) - torch.cat(nll), UNIT, "dual", settings),
+        "rate_dual": mean(torch.cat(rate), "dual", UNIT, settings),
+        "elbo_dual": mean(-torch.cat(rate) - torch.cat(nll), "dual", UNIT, settings),
     }

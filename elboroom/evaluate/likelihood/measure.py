@@ -6,6 +6,7 @@ All in nats per example at weight one, whatever weights trained the model.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ from elboroom.evaluate.likelihood.dual import dual_values
 from elboroom.evaluate.likelihood.posthoc import posthoc
 from elboroom.evaluate.likelihood.proposal import Kind, fitted
 from elboroom.evaluate.likelihood.weighted import CHUNK, Weigh, Weighted
-from elboroom.evaluate.result import Number, mean
+from elboroom.evaluate.registry import Quantity, family, named
+from elboroom.evaluate.result import Result, mean
 from elboroom.evaluate.split import Split
 from elboroom.evaluate.text.ngrams import per_word
 from elboroom.families.fitted import is_sampled
@@ -27,17 +29,38 @@ from elboroom.families.gaussian import NoLatent
 from elboroom.terms.evidence import log_weights
 from elboroom.terms.information import information
 
+if TYPE_CHECKING:
+    from elboroom.evaluate.subject import Subject
+
 NO_BOUND = "not a bound: "
 ENOUGH = 30  # rows of which a mean and its error tell whether a rate can be
+GIVES = {
+    "distortion": Quantity("Distortion", "low"),
+    "squared_error": Quantity("Squared error", "low"),
+    "rate": Quantity("Rate", "neither"),
+    "elbo": Quantity("ELBO", "high"),
+    "rate_per_dim": Quantity("Rate, summed over dimensions", "neither"),
+    "bits_per_dim": Quantity("Bits per dimension", "low"),
+    "log_likelihood": Quantity("Log-likelihood", "high"),
+    "log_likelihood_posthoc": Quantity("Log-likelihood, post hoc", "high"),
+    "rate_dual": Quantity("Rate, by the critic", "neither"),
+    "elbo_dual": Quantity("ELBO, by the critic", "neither"),
+    "aggregate_rate_dual": Quantity("KL of q(z) to the prior, by the critic", "neither"),
+    "perplexity": Quantity("Perplexity", "low"),
+    "perplexity_posthoc": Quantity("Perplexity, post hoc", "low"),
+    "mutual_information": Quantity("Mutual information", "neither"),
+    "aggregate_rate": Quantity("KL of q(z) to the prior", "neither"),
+    "active_units": Quantity("Active units", "neither"),
+}
 PAIRS = 10_000  # rows of which all pairs are looked at, where that takes more than a matrix product
 
 
-def _refused(split: Split, name: str, what: str = "") -> Number:
-    return Number(None, "nats", name, reason=what + split.lacking)
+def _refused(split: Split, name: str, what: str = "") -> Result:
+    return Result(None, name, "nats", reason=what + split.lacking)
 
 
 @torch.no_grad()
-def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
+def evidence(split: Split, samples: int = 1) -> dict[str, Result]:
     """ELBO, distortion and rate with their standard errors over the examples, and the rate of each dimension."""
     at_least(samples, 1, "the number of samples")
     nll, rate, per_dim, error, levels = [], [], [], [], None
@@ -52,28 +75,28 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Number]:
             rate.append(per_example(kl))
             per_dim += [kl] if kl.dim() == 2 else []
     settings = split.settings | {"samples": samples}
-    found = {"distortion": mean(torch.cat(nll), "nats", "E_q -log p(x|z)", settings)}
+    found = {"distortion": mean(torch.cat(nll), "E_q -log p(x|z)", "nats", settings)}
     if error:
-        found["squared_error"] = mean(torch.cat(error), "per example", "E_q |x - E[x|z]|^2", settings)
+        found["squared_error"] = mean(torch.cat(error), "E_q |x - E[x|z]|^2", "per example", settings)
     if not split.has_density:
-        return found | {"rate": _refused(split, "rate"), "elbo": _refused(split, "elbo", NO_BOUND)}
-    rates = mean(torch.cat(rate), "nats", "KL(q(z|x) || p(z))", settings)
+        return named(found | {"rate": _refused(split, "rate"), "elbo": _refused(split, "elbo", NO_BOUND)})
+    rates = mean(torch.cat(rate), "KL(q(z|x) || p(z))", "nats", settings)
     assert rates.value is not None
     if len(split.rows) >= ENOUGH and rates.value < -0.1 - 8 * rates.errors["sampling"]:
         lost = f"a mean rate of {rates.value:.4g} nats, where none is below 0"
         reason = f"{lost}: the densities of this model are lost to rounding"
-        return found | {name: Number(None, "nats", name, reason=reason) for name in ("rate", "elbo")}
-    found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "nats", "elbo", settings)
+        return named(found | {name: Result(None, name, "nats", reason=reason) for name in ("rate", "elbo")})
+    found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "elbo", "nats", settings)
     if per_dim:
         dims = torch.cat(per_dim).mean(0).tolist()
-        found["rate_per_dim"] = Number(sum(dims), "nats", "KL per dimension", settings, parts={"dims": dims})
+        found["rate_per_dim"] = Result(sum(dims), "KL per dimension", "nats", settings, parts={"dims": dims})
     if levels == split.data.about.levels:
         bits = -found["elbo"].value / math.log(2) / math.prod(split.data.about.shape)  # type: ignore[operator]
-        found["bits_per_dim"] = Number(bits, "bits per pixel and channel", "elbo", settings)
-    return found
+        found["bits_per_dim"] = Result(bits, "elbo", "bits per pixel and channel", settings)
+    return named(found)
 
 
-def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian") -> Number:
+def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian") -> Result:
     """log (1/K) sum_k w_k, averaged over the split: a lower bound of log p(x) in expectation that tightens with K.
 
     A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
@@ -93,29 +116,29 @@ def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian"
     return found.number(name, {"elbo_of_these_rows": found.elbo})
 
 
-def perplexity(split: Split, bound: Number) -> Number:
+def perplexity(split: Split, bound: Result) -> Result:
     """exp(nats of the split / its words), the end of each sentence counted as a word, whatever the tokeniser.
 
     Its error is that of a ratio: long sentences have more nats and more words.
     """
     if bound.value is None or bound.each is None:
-        return Number(None, "per word", bound.estimator, reason=bound.reason)
+        return Result(None, bound.estimator, "per word", reason=bound.reason)
     words = split.data.words[split.rows]
     nats, spread = per_word(-bound.each, words)
     errors = {"sampling": math.exp(nats) * spread}
     if "importance_noise" in bound.errors:
         errors["importance_noise"] = math.exp(nats) * bound.errors["importance_noise"] / float(words.mean())
-    return Number(math.exp(nats), "per word", bound.estimator, bound.settings | {"words": int(words.sum())}, errors)
+    return Result(math.exp(nats), bound.estimator, "per word", bound.settings | {"words": int(words.sum())}, errors)
 
 
 @torch.no_grad()
-def mutual_information(split: Split) -> Number:
+def mutual_information(split: Split) -> Result:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
     q = law_of(split.model.families[0])
     if not q.has_density:
         return _refused(split, "split")
     if q.slow_density:
-        return Number(None, "nats", "split", reason="q(z|x) of the z of other rows would take too long")
+        return Result(None, "split", "nats", reason="q(z|x) of the z of other rows would take too long")
     if q.diagonal:
         loc, logvar = split.codes
         assert logvar is not None
@@ -124,7 +147,7 @@ def mutual_information(split: Split) -> Number:
     else:
         each = _of_pairs(split)
     settings, ceiling = split.settings | {"M": len(each)}, math.log(len(each))
-    return mean(each, "nats", "split", settings, {"ceiling": ceiling})
+    return mean(each, "split", "nats", settings, {"ceiling": ceiling})
 
 
 def _of_pairs(split: Split, size: int = 256) -> Tensor:
@@ -140,30 +163,30 @@ def _of_pairs(split: Split, size: int = 256) -> Tensor:
     return torch.cat(own) - torch.logsumexp(sums, 1) + math.log(len(sums))
 
 
-def active_units(split: Split, threshold: float = 0.01) -> Number:
+def active_units(split: Split, threshold: float = 0.01) -> Result:
     """How many dimensions have Var_x(E[z_j|x]) >= threshold."""
     codes = split.codes[0].double()
     variance = codes.var(0) if len(codes) > 1 and codes.numel() else codes.new_zeros(codes.shape[1])
     settings = split.settings | {"threshold": threshold}
     count = int((variance >= threshold).sum())
-    return Number(count, f"of {len(variance)}", "au-var", settings, parts={"variances": variance.tolist()})
+    return Result(count, "au-var", f"of {len(variance)}", settings, parts={"variances": variance.tolist()})
 
 
-def aggregate_rate(rate: Number, information: Number, many: bool = False) -> Number:
+def aggregate_rate(rate: Result, information: Result, many: bool = False) -> Result:
     """KL(q(z) || p) = E KL(q(z|x) || p) - I(x; z), both over the same rows."""
     how = "rate - mutual information"
     if rate.value is None or information.value is None:
-        return Number(None, "nats", how, reason=rate.reason or information.reason)
+        return Result(None, how, "nats", reason=rate.reason or information.reason)
     if many:
-        return Number(None, "nats", how, reason="the prior p(z|u) is another for every label")
+        return Result(None, how, "nats", reason="the prior p(z|u) is another for every label")
     assert rate.each is not None
     assert information.each is not None
-    return mean(torch.from_numpy(rate.each - information.each), "nats", how, information.settings)
+    return mean(torch.from_numpy(rate.each - information.each), how, "nats", information.settings)
 
 
 def evaluate(
     split: Split, samples: int = 100, iw_most: int | None = 1000, proposal: Kind = "gaussian"
-) -> dict[str, Number]:
+) -> dict[str, Result]:
     """All of the above. IW-K, which decodes K times, looks at no more than `iw_most` rows.
 
     proposal: what is fitted to a q(z|x) that can only be sampled
@@ -186,4 +209,13 @@ def evaluate(
     rate = found["rate"] if part is split else evidence(part)["rate"]
     found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"], split.has_many_priors)
     found["active_units"] = active_units(split)
-    return found
+    return named(found)
+
+
+@family("likelihood", "split", GIVES)
+def of_run(
+    subject: Subject, split: str | None = None, samples: int = 100, most: int = 10_000, iw_most: int | None = 1000,
+    seed: int = 0, proposal: Kind = "gaussian",
+) -> dict[str, Result]:  # fmt: skip
+    """ELBO and its parts, IW-K, rate per dimension, active units and mutual information."""
+    return evaluate(subject.run.split(split, most, seed), samples, iw_most, proposal)

@@ -11,7 +11,7 @@ from torch.distributions import MultivariateNormal
 
 from elboroom.core.batch import Batch
 from elboroom.evaluate.likelihood.weighted import Weigh, Weighted
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.fitted import of_prior, proposed
 from elboroom.families.gaussian import Gaussian, NoPrior
@@ -21,7 +21,7 @@ NARROW, WIDE = -8, 3  # tau, as powers of two of the standard deviation of the c
 RIDGE = 1e-6  # of the mean variance of the codes, in the directions that they do not use
 
 
-def posthoc(split: Split, samples: int = 100) -> Number:
+def posthoc(split: Split, samples: int = 100) -> Result:
     """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r proportional to p(z) N(z; E[z|x], tau^2 I), tau chosen on the tuning rows.
 
     The prior is the model's own, or where it has none, the Gaussian of the codes of training rows; where it is no Gaussian, r

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core.batch import Batch
-from elboroom.evaluate.result import Number, mean
+from elboroom.evaluate.result import Result, mean
 from elboroom.evaluate.split import Split
 
 CHUNK = 1024  # decoded examples at a time
@@ -39,9 +39,9 @@ class Weighted:
         self.elbo = log_w.mean().item()
         self.noise = (samples * w.var(0)).sum().sqrt().item() / len(self.each) if samples > 1 else None
 
-    def number(self, name: str, parts: dict[str, Any] | None = None, **settings: Any) -> Number:
+    def number(self, name: str, parts: dict[str, Any] | None = None, **settings: Any) -> Result:
         """The mean of the rows. `importance_noise` is what another K draws would change (delta method), `sampling` what
         another test set would."""
         said = self.split.settings | {"K": self.samples} | settings
-        found = mean(self.each, "nats", name, said, {"effective_samples": self.effective} | (parts or {}))
+        found = mean(self.each, name, "nats", said, {"effective_samples": self.effective} | (parts or {}))
         return found if self.noise is None else replace(found, errors=found.errors | {"importance_noise": self.noise})

@@ -10,14 +10,14 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text.ngrams import Floats, Ngram, Words, check_order, ngrams, split
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 FLOOR = 0.1  # matches that self-BLEU counts where there are none
 
 
-def bleu(reconstructions: Sequence[str], inputs: Sequence[str], smoothing: str = "exp", order: int = 4) -> Number:
+def bleu(reconstructions: Sequence[str], inputs: Sequence[str], smoothing: str = "exp", order: int = 4) -> Result:
     """Corpus BLEU of each reconstruction against its input, by sacrebleu on the words as they stand.
 
     smoothing: of precisions that are 0, as sacrebleu names it; `exp` halves 1 / total once more for each, `none` leaves 0.
@@ -33,7 +33,7 @@ def bleu(reconstructions: Sequence[str], inputs: Sequence[str], smoothing: str =
     found = metric.corpus_score(list(reconstructions), [list(inputs)])
     settings = {"sentences": len(texts), "smoothing": smoothing, "signature": str(metric.get_signature())}
     if max(map(len, references)) < order:
-        return Number(None, "of 100", name, settings, reason=f"no input has as many as {order} words")
+        return Result(None, name, "of 100", settings, reason=f"no input has as many as {order} words")
     parts = {
         "precisions": [float(p) for p in found.precisions],
         "brevity_penalty": float(found.bp),
@@ -42,7 +42,7 @@ def bleu(reconstructions: Sequence[str], inputs: Sequence[str], smoothing: str =
         "exact": sum(a == b for a, b in zip(texts, references, strict=True)) / len(texts),
     }
     error = found.score * _relative_error(texts, references, order)
-    return Number(float(found.score), "of 100", name, settings, {"sampling": error}, parts)
+    return Result(float(found.score), name, "of 100", settings, {"sampling": error}, parts=parts)
 
 
 def _relative_error(texts: list[Words], references: list[Words], order: int) -> float:
@@ -65,7 +65,7 @@ def _matches(text: Words, reference: Words, order: int) -> tuple[int, int]:
     return sum(min(count, theirs[ngram]) for ngram, count in mine.items()), mine.total()
 
 
-def self_bleu(samples: Sequence[str], order: int = 2, most: int = 1_000, seed: int = 0) -> Number:
+def self_bleu(samples: Sequence[str], order: int = 2, most: int = 1_000, seed: int = 0) -> Result:
     """Mean over samples of BLEU against all other samples: 1 where all are the same, falling to 0 as they share nothing.
 
     Of more than `most` samples that many are drawn, because the value grows with their number. A sample of fewer than
@@ -80,7 +80,7 @@ def self_bleu(samples: Sequence[str], order: int = 2, most: int = 1_000, seed: i
     values = against_others([texts[place] for place in chosen], order)
     settings = {"samples": len(values), "of": len(texts), "smoothing": f"floor {FLOOR}", "short": "orders that it has"}
     errors = {"sampling": float(values.std(ddof=1)) / math.sqrt(len(values))}
-    return Number(float(values.mean()), "of 1", f"self-bleu-{order}", settings, errors)
+    return Result(float(values.mean()), f"self-bleu-{order}", "of 1", settings, errors)
 
 
 def against_others(texts: list[Words], order: int) -> Floats:

@@ -10,23 +10,23 @@ from itertools import chain
 import numpy as np
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text.ngrams import Words, check_order, ngrams, per_word, split
 
 
-def distinct_count(samples: Sequence[str], order: int = 1) -> Number:
+def distinct_count(samples: Sequence[str], order: int = 1) -> Result:
     """Dis-n: how many different n-grams all samples have together. It grows with their number."""
     parts, settings = _distinct(split(samples, "samples"), order)
-    return Number(parts["distinct"], "n-grams", f"dis-{order}", settings, parts=parts)
+    return Result(parts["distinct"], f"dis-{order}", "n-grams", settings, parts=parts)
 
 
-def distinct_ratio(samples: Sequence[str], order: int = 1) -> Number:
+def distinct_ratio(samples: Sequence[str], order: int = 1) -> Result:
     """distinct-n: different n-grams / all n-grams. It falls with the number of words."""
     parts, settings = _distinct(split(samples, "samples"), order)
     name = f"distinct-{order}"
     if not parts["ngrams"]:
-        return Number(None, "of 1", name, settings, parts=parts, reason=f"no sample has as many as {order} words")
-    return Number(parts["distinct"] / parts["ngrams"], "of 1", name, settings, parts=parts)
+        return Result(None, name, "of 1", settings, parts=parts, reason=f"no sample has as many as {order} words")
+    return Result(parts["distinct"] / parts["ngrams"], name, "of 1", settings, parts=parts)
 
 
 def _distinct(texts: list[Words], order: int) -> tuple[dict[str, int], dict[str, int]]:
@@ -38,7 +38,7 @@ def _distinct(texts: list[Words], order: int) -> tuple[dict[str, int], dict[str,
     return parts, {"samples": len(texts)}
 
 
-def unigram_kl(samples: Sequence[str], reference: Sequence[str], smoothing: float = 1.0) -> Number:
+def unigram_kl(samples: Sequence[str], reference: Sequence[str], smoothing: float = 1.0) -> Result:
     """UniKL = sum_w p(w) ln(p(w) / r(w)), p the words of samples, r those of real text, each counted `smoothing` more.
 
     r spreads over the words of either text, so that words which real text never has count too; `unseen` is their mass
@@ -57,17 +57,17 @@ def unigram_kl(samples: Sequence[str], reference: Sequence[str], smoothing: floa
         "smoothing": f"add {smoothing:g}",
     }
     if not n:
-        return Number(None, "nats", "unikl", settings, reason="the samples have no words")
+        return Result(None, "unikl", "nats", settings, reason="the samples have no words")
     ratio = {w: math.log(mine[w] / n * (m + smoothing * types) / (theirs[w] + smoothing)) for w in mine}
     value, error = _mean(texts, ratio)
     parts = {
         "unseen": sum(count for word, count in mine.items() if word not in theirs) / n,
         "skipping": sum(mine[w] / n * math.log(mine[w] / n / (theirs[w] / m)) for w in mine if w in theirs),
     }
-    return Number(value, "nats", "unikl", settings, {"sampling": error}, parts)
+    return Result(value, "unikl", "nats", settings, {"sampling": error}, parts=parts)
 
 
-def unigram_entropy(samples: Sequence[str], reference: Sequence[str] | None = None) -> Number:
+def unigram_entropy(samples: Sequence[str], reference: Sequence[str] | None = None) -> Result:
     """-sum_w p(w) ln p(w) of the words of samples, best near that of the reference, which is in its parts."""
     texts = split(samples, "samples")
     value, error = _entropy(texts)
@@ -76,11 +76,11 @@ def unigram_entropy(samples: Sequence[str], reference: Sequence[str] | None = No
     if reference is not None:
         parts["reference"] = _entropy(split(reference, "reference sentences", empty=False))[0]
     if not settings["words"]:
-        return Number(None, "nats", "entropy of words", settings, parts=parts, reason="the samples have no words")
-    return Number(value, "nats", "entropy of words", settings, {"sampling": error}, parts)
+        return Result(None, "entropy of words", "nats", settings, parts=parts, reason="the samples have no words")
+    return Result(value, "entropy of words", "nats", settings, {"sampling": error}, parts=parts)
 
 
-def average_length(samples: Sequence[str], reference: Sequence[str] | None = None) -> Number:
+def average_length(samples: Sequence[str], reference: Sequence[str] | None = None) -> Result:
     """Mean words of a sample, best near that of the reference, which is in its parts."""
     sizes = np.array([len(words) for words in split(samples, "samples")])
     error = float(sizes.std(ddof=1)) / math.sqrt(len(sizes)) if len(sizes) > 1 else 0.0
@@ -89,7 +89,7 @@ def average_length(samples: Sequence[str], reference: Sequence[str] | None = Non
         parts["reference"] = float(
             np.mean([len(words) for words in split(reference, "reference sentences", empty=False)])
         )
-    return Number(float(sizes.mean()), "words", "mean", {"samples": len(sizes)}, {"sampling": error}, parts)
+    return Result(float(sizes.mean()), "mean", "words", {"samples": len(sizes)}, {"sampling": error}, parts=parts)
 
 
 def _counts(texts: list[Words]) -> Counter[str]:

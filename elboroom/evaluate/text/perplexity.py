@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text.kneser_ney import UNKNOWN, KneserNey, Scored
 from elboroom.evaluate.text.ngrams import check, split
 
@@ -17,7 +17,7 @@ SMOOTHING = "interpolated modified Kneser-Ney"
 
 def forward_perplexity(
     samples: Sequence[str], train: Sequence[str], test: Sequence[str] | None = None, order: int = 5
-) -> Number:
+) -> Result:
     """PPL of samples under a model of real training text: low where they are fluent, also where all are one sentence.
 
     test: real text whose PPL under the same model stands beside it, as `test` in the parts.
@@ -31,7 +31,7 @@ def forward_perplexity(
 
 def reverse_perplexity(
     samples: Sequence[str], train: Sequence[str], test: Sequence[str], order: int = 5, seed: int = 0
-) -> Number:
+) -> Result:
     """PPL of real test text under a model of the samples: low where they cover what real text says.
 
     The vocabulary is that of the training text for every set of samples, so that no model gains by knowing few words.
@@ -49,7 +49,7 @@ def reverse_perplexity(
 
 def _number(
     name: str, model: KneserNey, trained_on: int, scored: Scored, samples: int, yardstick: dict[str, Any]
-) -> Number:
+) -> Result:
     value, error = scored.perplexity()
     settings = {
         "order": model.order,  # reached, lower than asked for where no sentence is long enough
@@ -68,4 +68,4 @@ def _number(
         "set_discounts": model.fallback,  # orders with the discounts 0.5, 1, 1.5
         **yardstick,
     }
-    return Number(value, "per word", name, settings, {"sampling": error}, parts)
+    return Result(value, name, "per word", settings, {"sampling": error}, parts=parts)

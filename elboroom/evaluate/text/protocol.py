@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.registry import Quantity, named
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text.bleu import bleu, self_bleu
 from elboroom.evaluate.text.diversity import (
     average_length,
@@ -20,6 +21,17 @@ from elboroom.evaluate.text.perplexity import forward_perplexity, reverse_perple
 NAME = "text-1"  # changes whenever a number would
 SELF_BLEU_SAMPLES = 1_000
 ORDER = 5  # of the n-gram models
+GIVES = {
+    "bleu": Quantity("BLEU of reconstructions", "high"),
+    **{f"self_bleu_{n}": Quantity(f"Self-BLEU-{n} of samples", "low") for n in (2, 3)},
+    **{f"dis_{n}": Quantity(f"Distinct {n}-grams of samples", "high") for n in (1, 2)},
+    **{f"distinct_{n}": Quantity(f"Distinct {n}-grams, as a share", "high") for n in (1, 2)},
+    "unigram_kl": Quantity("KL of words to real text", "low"),
+    "unigram_entropy": Quantity("Entropy of words", "neither"),
+    "average_length": Quantity("Average length", "neither"),
+    "forward_ppl": Quantity("Forward perplexity", "low"),
+    "reverse_ppl": Quantity("Reverse perplexity", "low"),
+}
 
 
 def measure(
@@ -29,7 +41,7 @@ def measure(
     train: Sequence[str],
     test: Sequence[str],
     seed: int = 0,
-) -> dict[str, Number]:
+) -> dict[str, Result]:
     """All measures of generated text: samples from the prior, reconstructions of inputs, real train and test text.
 
     self-BLEU looks at 1,000 samples, the rest at all. Real text beside the samples is the training text; reverse PPL is
@@ -38,7 +50,7 @@ def measure(
     check(train, "training sentences", empty=False)
     check(test, "test sentences", empty=False)
     if reconstructions is None or inputs is None:
-        found = {"bleu": Number(None, "of 100", "bleu-4", reason="there are no reconstructions")}
+        found = {"bleu": Result(None, "bleu-4", "of 100", reason="there are no reconstructions")}
     else:
         found = {"bleu": bleu(reconstructions, inputs)}
     for n in (2, 3):
@@ -51,4 +63,5 @@ def measure(
     found["average_length"] = average_length(samples, train)
     found["forward_ppl"] = forward_perplexity(samples, train, test, ORDER)
     found["reverse_ppl"] = reverse_perplexity(samples, train, test, ORDER, seed)
-    return {name: replace(number, settings={"protocol": NAME, **number.settings}) for name, number in found.items()}
+    said = {key: replace(result, settings={"protocol": NAME, **result.settings}) for key, result in found.items()}
+    return named(said)

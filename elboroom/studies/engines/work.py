@@ -20,10 +20,11 @@ from threadpoolctl import threadpool_limits
 
 from elboroom.core.problem import Problem
 from elboroom.evaluate.codes import CodeTable, code_table
-from elboroom.evaluate.disentanglement import Score, evaluate
+from elboroom.evaluate.disentanglement import evaluate
 from elboroom.evaluate.downstream import downstream
-from elboroom.evaluate.result import Number
-from elboroom.evaluate.robustness import FLIPS, noise
+from elboroom.evaluate.result import Result
+from elboroom.evaluate.robustness import FLIPS, flips
+from elboroom.evaluate.subject import Subject
 from elboroom.runs import lifecycle
 from elboroom.runs.run import Run
 from elboroom.studies.schema import Measure
@@ -104,8 +105,7 @@ def measured(run: Run, measure: Measure) -> None:
         (run.folder / "metrics.json").unlink(missing_ok=True)
     elif before["labels"] != measure.labels:  # efficiencies are ratios to the largest size
         stale = ("downstream-", "efficiency-")
-        kept = {name: number for name, number in run.measured.items() if not name.startswith(stale)}
-        write_json(run.folder / "metrics.json", kept)
+        run.record({}, without=stale)
     if before.get("codes") != measure.codes:
         (run.folder / CODES).unlink(missing_ok=True)
     write_json(path, {"protocol": protocol, "labels": measure.labels, "codes": measure.codes})
@@ -116,7 +116,7 @@ def measured(run: Run, measure: Measure) -> None:
         _add(run, [name], lambda name=name: {name: _scored(table(), name, measure)})  # type: ignore[misc]
     sizes = measure.labels
     _add(run, [f"downstream-{size}" for size in sizes], lambda: _curve(table(), measure))
-    _add(run, [f"drift-{share:g}" for share in FLIPS] if measure.flips else [], lambda: _flipped(run))
+    _add(run, [f"drift-{share:g}" for share in FLIPS] if measure.flips else [], lambda: flips(Subject(run)))
     if measure.codes and not (run.folder / CODES).exists():
         _keep_codes(run, measure.codes)
 
@@ -129,46 +129,29 @@ def readable(folder: Path) -> bool:
         return False
 
 
-def _add(run: Run, names: list[str], find: Callable[[], Mapping[str, Any]]) -> None:
+def _add(run: Run, names: list[str], find: Callable[[], Mapping[str, Result]]) -> None:
     kept = run.measured
     if any(name not in kept for name in names):
-        content = kept | {name: number.to_json() for name, number in find().items()}
-        write_json(run.folder / "metrics.json", content)
+        run.record(find())
 
 
-def _scored(table: CodeTable, name: str, measure: Measure) -> Score:
+def _scored(table: CodeTable, name: str, measure: Measure) -> Result:
     """A metric of a run, or the reason why this run has none."""
     try:
         return evaluate(table, name, measure.mode, representation=measure.representation)[name]
     except Problem as problem:
         mode = measure.mode if isinstance(measure.mode, str) else measure.mode.get(name, "dlib")
-        return Score(None, name, mode, reason=str(problem))
+        return Result(None, mode, reason=str(problem), metric=name)
 
 
-def _curve(table: CodeTable, measure: Measure) -> dict[str, Score]:
+def _curve(table: CodeTable, measure: Measure) -> dict[str, Result]:
     try:
         return downstream(table.source, mode=measure.predictor, sizes=measure.labels)
     except Problem as problem:
         return {
-            (name := f"downstream-{size}"): Score(None, name, measure.predictor, reason=str(problem))
+            (name := f"downstream-{size}"): Result(None, measure.predictor, reason=str(problem), metric=name)
             for size in measure.labels
         }
-
-
-def _flipped(run: Run, n: int = 256) -> dict[str, Number]:
-    """How far codes move and what is left of the image when pixels are flipped."""
-    found, batch = {}, run.examples(n)
-    is_binary = run.spec.about.kind == "pixels" and run.spec.about.levels
-    responses = noise(run.model, batch) if is_binary else {}
-    for share in FLIPS:
-        settings = {"n": len(batch.x), "share": share, "seed": 0}
-        for name, unit, value in (
-            ("drift", "sd of p(z)", responses[share].drift if responses else None),
-            ("overlap", "IoU", responses[share].overlap if responses else None),
-        ):
-            reason = "" if value is not None else "pixels are flipped in images with values in [0, 1] only"
-            found[f"{name}-{share:g}"] = Number(value, unit, "flips", settings, reason=reason)
-    return found
 
 
 def _keep_codes(run: Run, n: int) -> None:

@@ -20,7 +20,14 @@ Floats = NDArray[np.float64]
 HEAD = ("run", "method", "setting", "strength", "seed")
 EVIDENCE = ("elbo", "distortion", "rate", "log_likelihood", "mutual_information", "active_units")
 FIRST = ("mig", "dci", "factor-vae", "beta-vae", "sap", "elbo", "distortion")  # by which runs are called best, if there
-RULES = {"elbo": False, "distortion": True, "rate": True, "total-correlation": True, "gaussian-tc": True, "udr": False}
+RULES = (
+    "elbo",
+    "distortion",
+    "rate",
+    "total-correlation",
+    "gaussian-tc",
+    "udr",
+)  # by which runs are picked, no factor known
 
 
 @dataclass(frozen=True)
@@ -124,8 +131,9 @@ class Scores:
     def selection(self) -> list[Row]:
         """What each rule that knows no factor would pick, and the rank of that run by each metric."""
         found = []
-        for rule, lower in RULES.items():
+        for rule in RULES:
             if rule in self.columns and self.varies(rule):
+                lower = best_of(rule) is not max  # of the rate, of which neither is better, the lowest is picked
                 values = self.columns[rule]
                 pick = int(np.nanargmin(values) if lower else np.nanargmax(values))
                 row: dict[str, Any] = {

@@ -9,40 +9,11 @@ from typing import Any
 import numpy as np
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.evaluate.registry import goal
 from elboroom.studies.results.table import Row
 
 # What a setting says of the run or of the data, not of how the number was made.
 RESULTS = {"data", "J", "of", "active", "live", "runs", "factors", "tau", "tokens", "words"}
-LOWER = {
-    "distortion",
-    "squared_error",
-    "bits_per_dim",
-    "perplexity",
-    "perplexity_posthoc",
-    "gaussian-tc",
-    "mean-mi",
-    "total-correlation",
-    "gaussian-wasserstein",
-    "gaussian-wasserstein-norm",
-    "unigram_kl",
-    "forward_ppl",
-    "reverse_ppl",
-    "self_bleu_2",
-    "self_bleu_3",
-}
-NEITHER = {
-    "rate",
-    "rate_per_dim",
-    "aggregate_rate",
-    "active_units",
-    "active-units",
-    "mutual_information",
-    "index-code-mi",
-    "dimension-wise-kl",
-    "sparsity",
-    "unigram_entropy",
-    "average_length",
-}
 PARTS = ("median", "q25", "q75", "best", "n")
 
 
@@ -93,10 +64,8 @@ def _apart(ways: Sequence[tuple[str, str]]) -> str:
 
 
 def best_of(metric: str) -> Callable[[Sequence[float]], float] | None:
-    """max or min, as the metric goes; None where neither is better."""
-    if metric in NEITHER or metric.endswith("_dual"):
-        return None
-    return min if metric in LOWER or metric.startswith("drift-") else max
+    """max or min, as the metric goes; None where neither is better, or nothing says which."""
+    return {"max": max, "min": min, None: None}[goal(metric)]
 
 
 def summary(

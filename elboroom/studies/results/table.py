@@ -7,6 +7,7 @@ import io
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from elboroom.core.problem import Problem
 from elboroom.evaluate.disentanglement.udr import udr
+from elboroom.evaluate.result import Result
 from elboroom.methods import card
 from elboroom.studies.engines.work import CODES, readable
 from elboroom.studies.space import Cell, shown
@@ -73,7 +75,8 @@ def results(folder: Path) -> list[Row]:
                 "options": json.dumps(cell.options, sort_keys=True),
             }
             kept = json.loads((folder / "runs" / cell.name / "metrics.json").read_text())
-            found = {name: entry for name, entry in kept.items() if name != "run"} | agreed.get(cell.name, {})
+            found = {name: Result.from_json(name, entry) for name, entry in kept.items() if name != "run"}
+            found |= {"udr": agreed[cell.name]} if cell.name in agreed else {}
             rows += [head | _number(name, found[name]) for name in sorted(found)]
     return rows
 
@@ -85,28 +88,28 @@ def _strength(cell: Cell, names: Sequence[str]) -> float | None:
     return next((float(x) for x in found if isinstance(x, int | float) and not isinstance(x, bool)), None)
 
 
-def _number(metric: str, entry: Mapping[str, Any]) -> Row:
-    span = entry.get("interval") or {}
+def _number(metric: str, result: Result) -> Row:
+    span = result.interval or {}
     return {
         "metric": metric,
-        "value": entry["value"],
-        "unit": entry.get("unit", ""),
-        "estimator": entry.get("estimator") or entry.get("mode", ""),
-        "settings": json.dumps(entry.get("settings", {}), sort_keys=True),
-        "error": entry.get("errors", {}).get("sampling"),
+        "value": result.value,
+        "unit": result.unit,
+        "estimator": result.estimator,
+        "settings": json.dumps(result.settings, sort_keys=True),
+        "error": result.errors.get("sampling"),
         "low": span.get("low"),
         "high": span.get("high"),
-        "reason": entry.get("reason", ""),
+        "reason": result.reason,
     }
 
 
-def agreement(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+def agreement(folder: Path, cells: Sequence[Cell]) -> dict[str, Result]:
     """UDR of the runs of each setting, from the codes that they kept."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         if (folder / "runs" / cell.name / CODES).exists():
             groups.setdefault(cell.setting, []).append(cell)
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Result] = {}
     with threadpool_limits(1):  # so that a table has the same bytes on any number of threads
         for group in (group for group in groups.values() if len(group) > 1):
             kept = [np.load(folder / "runs" / cell.name / CODES, allow_pickle=False) for cell in group]
@@ -115,8 +118,8 @@ def agreement(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
             except Problem:  # some of them were measured otherwise, and are to be measured again
                 continue
             settings = {name: value for name, value in scores.settings.items() if name != "live"}
-            for cell, value in zip(group, scores.values, strict=True):
-                found[cell.name] = {"udr": {"value": value, "mode": scores.mode, "settings": settings}}
+            for cell, result in zip(group, scores.results, strict=True):
+                found[cell.name] = replace(result, settings=settings)
     return found
 
 

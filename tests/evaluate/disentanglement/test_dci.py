@@ -9,10 +9,10 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 
 from elboroom.core.problem import Problem
+from elboroom.evaluate.boosting.growth import arranged
+from elboroom.evaluate.boosting.stages import Boosting
 from elboroom.evaluate.disentanglement import Grid, score
-from elboroom.evaluate.disentanglement.boosting import Boosting
 from elboroom.evaluate.disentanglement.dci import completeness, disentanglement
-from elboroom.evaluate.disentanglement.growth import arranged
 from elboroom.evaluate.disentanglement.registry import find
 
 

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from elboroom.evaluate.disentanglement import Rows, Score, evaluate, score
+from elboroom.evaluate.disentanglement import Rows, evaluate, score
 from elboroom.evaluate.disentanglement.infomec import concentration, kept, predictive_information
+from elboroom.evaluate.result import Result
 
 N = 2000
 
@@ -18,7 +19,7 @@ def factors_of(rng: np.random.Generator, *sizes: int) -> NDArray[np.int64]:
     return np.stack([rng.integers(size, size=N) for size in sizes], 1)
 
 
-def info(name: str, codes: NDArray[np.float64], factors: NDArray[np.generic], **settings: object) -> Score:
+def info(name: str, codes: NDArray[np.float64], factors: NDArray[np.generic], **settings: object) -> Result:
     return score(name, codes, factors, allow_smaller=True, **settings)  # type: ignore[arg-type]
 
 

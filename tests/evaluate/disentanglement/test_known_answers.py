@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from elboroom.evaluate.disentanglement import Grid, Score, evaluate, score
+from elboroom.evaluate.disentanglement import Grid, evaluate, score
 from elboroom.evaluate.disentanglement.registry import find
+from elboroom.evaluate.result import Result
 
 SIZES = (2, 4, 5)
 FACTORS = np.stack(np.unravel_index(np.arange(40), SIZES), 1)
@@ -26,7 +27,7 @@ QUICK = ["beta-vae", "factor-vae", "mig", "sap"]
 SMALL = {"train": 400, "test": 200}
 
 
-def _arrays(name: str, codes: np.ndarray, mode: str = "dlib", **settings: object) -> Score:
+def _arrays(name: str, codes: np.ndarray, mode: str = "dlib", **settings: object) -> Result:
     return score(name, codes, FACTORS, mode=mode, allow_smaller=True, **settings)  # type: ignore[arg-type]
 
 

@@ -9,15 +9,23 @@ import numpy as np
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.disentanglement import Score, metrics, score
-from elboroom.evaluate.disentanglement.score import checked
+from elboroom.evaluate.disentanglement import metrics, score
+from elboroom.evaluate.disentanglement.factors import checked
+from elboroom.evaluate.result import Result
 
 CODES = np.random.default_rng(0).normal(size=(50, 3))
 FACTORS = np.random.default_rng(1).integers(3, size=(50, 2))
 
 
 def test_json_holds_lists_and_never_nan() -> None:
-    found = Score(0.5, "mig", "dlib", {"mi": np.eye(2), "odd": np.float32("nan")}, {"n": np.int64(3)}, seconds=1.5)
+    found = Result(
+        0.5,
+        "dlib",
+        settings={"n": np.int64(3)},
+        parts={"mi": np.eye(2), "odd": np.float32("nan")},
+        metric="mig",
+        seconds=1.5,
+    )
     entry = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert entry == {
         "value": 0.5,
@@ -26,12 +34,12 @@ def test_json_holds_lists_and_never_nan() -> None:
         "parts": {"mi": [[1, 0], [0, 1]], "odd": None},
         "settings": {"n": 3},
     }
-    assert Score(None, "dci", "dlib", reason="one factor").to_json()["value"] is None
+    assert Result(None, "dlib", reason="one factor", metric="dci").to_json()["value"] is None
 
 
 def test_what_is_no_number_is_no_score() -> None:
     with pytest.raises(ValueError, match="mig"):
-        Score(math.nan, "mig", "dlib")
+        Result(math.nan, "dlib", metric="mig")
 
 
 def _spoilt(value: float) -> np.ndarray:

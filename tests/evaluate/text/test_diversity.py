@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text import average_length, distinct_count, distinct_ratio, unigram_entropy, unigram_kl
 from elboroom.evaluate.text.ngrams import per_word
 
 SAMPLES = ["a b a b", "a b c", "c"]  # a 3, b 3, c 2
 
 
-def value(number: Number) -> float:
+def value(number: Result) -> float:
     assert number.value is not None
     return number.value
 

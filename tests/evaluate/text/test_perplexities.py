@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate.result import Number
+from elboroom.evaluate.result import Result
 from elboroom.evaluate.text import KneserNey, bleu, forward_perplexity, measure, reverse_perplexity, self_bleu
 
 VERBS, NOUNS = ("sees", "likes", "wants", "has"), ("dog", "cat", "house", "tree", "book", "ball", "sun", "moon")
@@ -28,7 +28,7 @@ def prose(n: int, seed: int, nouns: int = len(NOUNS)) -> list[str]:
 TRAIN, TEST = prose(300, 0), prose(100, 1)
 
 
-def value(number: Number) -> float:
+def value(number: Result) -> float:
     assert number.value is not None
     return number.value
 

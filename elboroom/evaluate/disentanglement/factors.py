@@ -1,11 +1,10 @@
-"""Score: what a metric says of a latent space; and the checks of the arrays that it is read off."""
+"""Factors of examples, and the checks of the arrays that metrics are read off."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -19,48 +18,6 @@ Floats = NDArray[np.floating[Any]]
 
 QUANTILES = 10  # bins of a continuous factor where a metric fixes factors
 MOST = 1000  # values of a factor that are told apart as classes
-
-
-@dataclass(frozen=True)
-class Score:
-    """A value with the metric and mode that made it, its matrices and its settings; value None carries a reason."""
-
-    value: float | None
-    metric: str
-    mode: str
-    parts: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)  # n, seed, representation, sampling, active, J, K, ...
-    interval: dict[str, Any] | None = None
-    seconds: float = 0.0
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"{self.metric} ({self.mode}) gave {self.value}")
-
-    def to_json(self) -> dict[str, Any]:
-        """As kept in metrics.json: arrays as lists, what is undefined as None, and no time, so that equal is equal."""
-        entry = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "seconds"}
-        return {k: v for k, v in entry.items() if k == "value" or v not in ({}, "", None)}
-
-    def __str__(self) -> str:
-        if self.value is None:
-            return f"{self.metric} ({self.mode}): — ({self.reason})"
-        span = f" [{self.interval['low']:.3f}, {self.interval['high']:.3f}]" if self.interval else ""
-        return f"{self.metric} ({self.mode}): {self.value:.3f}{span}"
-
-
-def plain(value: Any) -> Any:
-    """The same in what JSON can hold: lists, numbers, strings; NaN and infinity become None."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [plain(v) for v in (value.tolist() if isinstance(value, np.ndarray) else value)]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 @dataclass(frozen=True)

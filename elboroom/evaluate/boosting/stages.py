@@ -1,8 +1,11 @@
-"""Gradient boosting whose trees of one stage grow side by side: equal to scikit-learn's, bit for bit, in less time."""
+"""Gradient boosting whose trees of one stage grow side by side, by what scikit-learn keeps to itself.
+
+Cannot be imported where a version of scikit-learn has it otherwise.
+"""
 
 from __future__ import annotations
 
-import os
+import inspect
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,16 +18,16 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.ensemble._gb import _update_terminal_regions
 from sklearn.tree import DecisionTreeRegressor
 
-from elboroom.evaluate.disentanglement.growth import Close, Drawn, Ordered
+from elboroom.evaluate.boosting.growth import Close, Drawn, Ordered
 
 RAND_R_MAX = 2147483647  # the bound of the one number that a tree draws, for the order in which it looks at features
 
 
-def cores() -> int:
-    """How many processors this process may use, and no more than OMP_NUM_THREADS where that is set."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    return min(count, int(said)) if said.isdigit() and int(said) > 0 else count
+STAGE = "self i X y raw_predictions sample_weight sample_mask random_state X_csc X_csr"
+LEAVES = "loss tree X y neg_gradient raw_prediction sample_weight sample_mask learning_rate k"
+for _function, _names in ((GradientBoostingClassifier._fit_stage, STAGE), (_update_terminal_regions, LEAVES)):
+    if " ".join(inspect.signature(_function).parameters) != _names:
+        raise ImportError(f"{_function.__name__} of scikit-learn takes other arguments")
 
 
 class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
@@ -98,11 +101,3 @@ class Boosting(GradientBoostingClassifier):  # type: ignore[misc]
     def _rule(self) -> str:
         """The criterion of its trees, which newer versions no longer let one choose."""
         return "squared_error" if self.criterion == "deprecated" else str(self.criterion)
-
-
-def boosted(x: NDArray[Any], y: NDArray[Any], seed: int = 0, threads: int | None = None) -> Boosting:
-    """Boosting with the defaults of scikit-learn, fitted to classes y."""
-    model = Boosting(random_state=seed)
-    with model.on(cores() if threads is None else threads):
-        model.fit(x, y)
-    return model
