@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from elboroom.build.parts import Choices
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import Kind
-from elboroom.build.parts import Choices
 
 _READ_BY = {"given_names": "given"}
 

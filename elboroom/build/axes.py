@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
+from elboroom.build.pseudo import pseudo_inputs
 from elboroom.core.kl import has_density
 from elboroom.core.problem import Problem
 from elboroom.families.autoregressive import AutoregressivePrior
@@ -21,7 +22,6 @@ from elboroom.families.point import PointPosterior
 from elboroom.families.pseudo import VampPrior
 from elboroom.families.sphere import PowerSpherical, SpherePrior, Spherical, SphericalPosterior, VonMisesFisher
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
-from elboroom.build.pseudo import pseudo_inputs
 from elboroom.nets.gyroplane import Flat, Gyroplanes
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from torch import Tensor, nn
 
 from elboroom import nets
-from elboroom.geometry.ball import Ball
+from elboroom.build.axes import FEATURES, FLAT, NONE, POSTERIORS, PRIORS, Prior
+from elboroom.build.supplied import tried
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import About, DataSet, Kind
@@ -24,8 +25,7 @@ from elboroom.families.pixels import (
     PixelLikelihood,
 )
 from elboroom.families.tokens import TokenLikelihood
-from elboroom.build.axes import FEATURES, FLAT, NONE, POSTERIORS, PRIORS, Prior
-from elboroom.build.supplied import tried
+from elboroom.geometry.ball import Ball
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
 

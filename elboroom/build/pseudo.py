@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.vocabulary import END, PAD
 from elboroom.core.problem import Problem
+from elboroom.core.vocabulary import END, PAD
 from elboroom.families.pseudo import PseudoImages, PseudoInputs, PseudoSentences
 
 if TYPE_CHECKING:
