@@ -31,7 +31,7 @@ check: setup  ## lint, format, types and the fast tests
 bench: setup  ## ratios against a named reference, on a machine that does nothing else
 	$(BIN)/python -m benchmarks.run
 
-docs: setup  ## the page of every method, from the registry
+docs: setup  ## the page of every method and the catalogue of the commands, from the registry
 	$(BIN)/python docs/pages.py
 
 same: setup  ## does the work tree train, measure and draw what BASE does, bit for bit? make same BASE=commit

@@ -1,4 +1,4 @@
-"""The pages of the methods, written from the registry into docs/methods.
+"""The pages of the methods, written from the registry into docs/methods, and the catalogue that the commands read.
 
 `python docs/pages.py` writes the text, `--curves` trains every method for a moment and draws its curves too (or only
 the methods named after it), `--check` leaves with 1 if what is on disk is not what would be written.
@@ -29,6 +29,7 @@ import axes
 import elboroom.methods  # noqa: F401 registers every method
 from elboroom.build.parts import Choices
 from elboroom.build.registry import ByData, Card, Option, checked
+from elboroom.commands import catalogue
 from elboroom.core.problem import Problem
 from elboroom.data import registry as data
 from elboroom.data.text import Reading
@@ -101,8 +102,9 @@ def contents() -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every page by its path."""
+    """Every page by its path, and the catalogue that the commands read."""
     found = {FOLDER / f"{name}.md": page(card) for name, card in cards().items()}
+    found[catalogue.FILE] = catalogue.derived()
     return {README: readme(), METRICS: metrics_page(), FOLDER / "README.md": contents()} | found
 
 

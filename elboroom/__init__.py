@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from elboroom.build.registry import method as method
     from elboroom.core.problem import Problem as Problem
     from elboroom.runs.estimator import VAE as VAE
@@ -25,6 +29,15 @@ _ROOMS = {
     "method": ("elboroom.build.registry", "method"),
     "penalty": ("elboroom.terms.penalties", "register"),
 }
+_MOVED = {
+    "elboroom.methods.parts": "elboroom.build.parts",
+    "elboroom.methods.registry": "elboroom.build.registry",
+    "elboroom.methods.axes": "elboroom.build.axes",
+    "elboroom.run": "elboroom.runs.run",
+    "elboroom.estimator": "elboroom.runs.estimator",
+    "elboroom.measures": "elboroom.runs.measure",
+    "elboroom.medium": "elboroom.runs.media",
+}
 __all__ = ["VAE", "Problem", "Run", "load", "method", "penalty", "resume", "train"]
 
 
@@ -34,3 +47,23 @@ def __getattr__(name: str) -> Any:
         room, thing = _ROOMS[name]
         return getattr(import_module(room), thing)
     raise AttributeError(f"module 'elboroom' has no attribute '{name}'")
+
+
+class _Moved:
+    """Finds modules under the names that they once had; asked last, when there is no file of that name."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        loader: Any = _Moved()
+        return ModuleSpec(name, loader) if name in _MOVED else None
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        sys.modules[module.__name__] = import_module(_MOVED[module.__name__])
+
+
+sys.meta_path.append(_Moved)

@@ -5,19 +5,55 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
-from importlib.metadata import version
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from elboroom.commands import evaluate, latent, train
-from elboroom.commands.data import data_app
 from elboroom.commands.output import say
-from elboroom.commands.study import study_app
-from elboroom.core.problem import Problem, nearest
+from elboroom.core.problem import Problem, nearest, unknown
+
+COMMANDS = {
+    "resume": "train:resume",
+    "eval": "evaluate:evaluate",
+    "encode": "latent:encode",
+    "sample": "latent:sample",
+    "reconstruct": "latent:reconstruct",
+    "traverse": "latent:traverse",
+    "interpolate": "latent:interpolate",
+    "analogy": "latent:analogy",
+    "report": "latent:report",
+    "plot": "plot:plot",
+    "compare": "compare:compare",
+    "methods": "methods:methods",
+    "train": "train:train_app",
+    "data": "data:data_app",
+    "study": "study:study_app",
+}
+
+
+class Commands(TyperGroup):
+    """The commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            raise unknown("command", cmd_name, COMMANDS)
+        module, thing = COMMANDS[cmd_name].split(":")
+        found = getattr(import_module(f"elboroom.commands.{module}"), thing)
+        group = found if isinstance(found, typer.Typer) else typer.Typer(add_completion=False, rich_markup_mode=None)
+        if group is not found:
+            group.command(cmd_name)(found)
+        command = typer.main.get_command(group)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -27,6 +63,8 @@ app = typer.Typer(
 
 def _tell_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         print(f"elboroom {version('elboroom')}")
         raise typer.Exit
 
@@ -48,27 +86,6 @@ def _elbo(
         for name in beside:
             plugins.named(name)
         plugins.inherited(beside)
-
-
-app.add_typer(train.train_app, name="train")
-app.add_typer(data_app, name="data")
-app.add_typer(study_app, name="study")
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "resume": train.resume,
-    "eval": evaluate.evaluate,
-    "encode": latent.encode,
-    "sample": latent.sample,
-    "reconstruct": latent.reconstruct,
-    "traverse": latent.traverse,
-    "interpolate": latent.interpolate,
-    "analogy": latent.analogy,
-    "report": latent.report,
-    "plot": evaluate.plot,
-    "compare": evaluate.compare,
-    "methods": evaluate.methods,
-}
-for _name, _command in _COMMANDS.items():
-    app.command(_name)(_command)
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

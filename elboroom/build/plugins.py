@@ -15,6 +15,11 @@ GROUP = "elboroom.methods"  # of entry points
 VARIABLE = "ELBOROOM_WITH"  # files and modules, as PATH has its folders; processes of a study inherit it
 
 
+def present() -> bool:
+    """Whether there are any, of which nothing is imported to say so."""
+    return bool(os.environ.get(VARIABLE) or entry_points(group=GROUP))
+
+
 def announced() -> None:
     """Imports the methods of installed packages, and what the environment names."""
     for entry in entry_points(group=GROUP):

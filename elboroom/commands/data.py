@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from elboroom.commands.output import Json, print_json, print_table, say
 
-data_app = typer.Typer(help="Data sets: list, get, check.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(
+    help="Data sets: list, get, check.", add_completion=False, no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @data_app.command("list")
@@ -33,6 +34,7 @@ def data_get(
     json: Json = False,
 ) -> None:
     """Find a data set, or download it: with resume and checksum."""
+    from rich.console import Console
     from rich.progress import Progress
 
     from elboroom.data import registry

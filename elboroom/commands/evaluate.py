@@ -1,45 +1,16 @@
-"""elbo methods, eval, plot, compare."""
+"""elbo eval."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elboroom.commands.output import Folders, Json, Seed, SplitName, print_json, print_table, say
+from elboroom.commands.output import Folders, Json, Seed, SplitName, print_json, print_table
 from elboroom.core.problem import Problem, unknown
 
 if TYPE_CHECKING:
     from elboroom.evaluate.registry import Metric
-
-
-def methods(name: Annotated[str | None, typer.Argument(help="one method")] = None, json: Json = False) -> None:
-    """List the methods with formula, citation and options."""
-    from elboroom.build.registry import ByData
-    from elboroom.methods import card, cards
-
-    chosen = [card(name)] if name else list(cards().values())
-    if json:
-        print_json(
-            [
-                {
-                    "name": c.name,
-                    "summary": c.summary,
-                    "formula": c.formula,
-                    "paper": c.paper,
-                    "options": {
-                        o.name: {"other": o.default.other, **o.default.kinds}
-                        if isinstance(o.default, ByData)
-                        else o.default
-                        for o in c.options
-                    },
-                }
-                for c in chosen
-            ]
-        )
-        return
-    print_table(["method", "loss", "paper"], [[c.name, c.formula, c.paper] for c in chosen])
 
 
 def evaluate(
@@ -140,70 +111,3 @@ def _table(found: dict[str, Any], title: str = "") -> None:
         rows,
         f"{title}{run.get('title', run['method'])}, step {run['step']:,}{on}",
     )
-
-
-def plot(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="what to draw; elbo plot list names them")],
-    folders: Annotated[list[Path] | None, typer.Argument(metavar="DIR...", help="the folders of runs")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="a .png, .svg or .pdf file", show_default="KIND.png")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Draw one figure of a run, or of several."""
-    from elboroom.plots.kinds import KINDS
-    from elboroom.plots.style import save
-    from elboroom.runs.lifecycle import load
-
-    if kind == "list":
-        told = {name: entry.what for name, entry in KINDS.items()}
-        return print_json(told) if json else print_table(["kind", "what it shows"], [[k, v] for k, v in told.items()])
-    if kind not in KINDS:
-        raise unknown("figure", kind, KINDS)
-    path = _figure(out or Path(f"{kind}.png"))
-    save(KINDS[kind].draw([load(folder) for folder in folders or []]), path)
-    print_json({"out": str(path)}) if json else say(str(path))
-
-
-def compare(
-    a: Annotated[str, typer.Argument(metavar="A.npy", help="a sample, one row an example")],
-    b: Annotated[str, typer.Argument(metavar="B.npy", help="another")],
-    out: Annotated[Path | None, typer.Option("--out", help="a picture of the witness function")] = None,
-    kernel: Annotated[str, typer.Option("--kernel", help="rbf or imq")] = "rbf",
-    permutations: Annotated[int, typer.Option("--permutations", min=1)] = 1000,
-    divergences: Annotated[str, typer.Option("--divergences", help="f-divergences to bound too, with commas")] = "",
-    seed: Seed = 0,
-    json: Json = False,
-) -> None:
-    """Say whether two samples differ: MMD with a permutation test, and a picture of where."""
-    from elboroom.divergences import compare as compared
-    from elboroom.plots.style import save
-    from elboroom.plots.witness import witness
-
-    path = None if out is None else _figure(out)
-    also = [name.strip() for name in divergences.split(",") if name.strip()]
-    x, y = _sample(a), _sample(b)
-    found = compared(x, y, kernel=kernel, permutations=permutations, divergences=also, seed=seed, names=(a, b))
-    if path is not None:
-        save(witness(found), path)
-    if json:
-        return print_json(found.to_json())
-    print(found.verdict)
-    for name, value in found.divergences.items():
-        print(f"{name}: {value}")
-
-
-def _figure(path: Path) -> Path:
-    """Where a figure goes."""
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise Problem(f"--out {path}: a figure is a .png, .svg or .pdf file")
-    return path
-
-
-def _sample(path: str) -> Any:
-    import numpy as np
-
-    from elboroom.data import registry
-
-    data = registry.load(Path(path))
-    return data.x(np.arange(len(data))).flatten(1).numpy()

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+
+from elboroom.core.problem import Problem
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a run")]
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="the folders of runs")]
@@ -34,6 +32,11 @@ def print_json(content: Any) -> None:
 
 def print_table(columns: list[str], rows: list[list[object]], title: str = "") -> None:
     """The result for a person."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(*columns, box=box.SIMPLE_HEAD, title=title or None)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
@@ -41,3 +44,10 @@ def print_table(columns: list[str], rows: list[list[object]], title: str = "") -
     if not console.is_terminal:
         console.width = 140
     console.print(table)
+
+
+def figure_file(path: Path) -> Path:
+    """Where a figure goes; refuses what it cannot be written as."""
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise Problem(f"--out {path}: a figure is a .png, .svg or .pdf file")
+    return path

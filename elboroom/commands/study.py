@@ -12,7 +12,7 @@ from elboroom.commands.output import Json, print_json, print_table, say
 from elboroom.core.problem import Problem, unknown
 
 study_app = typer.Typer(
-    help="Studies: many runs, one table, one report.", no_args_is_help=True, rich_markup_mode=None
+    help="Studies: many runs, one table, one report.", add_completion=False, no_args_is_help=True, rich_markup_mode=None
 )  # fmt: skip
 
 What = Annotated[str, typer.Argument(metavar="STUDY", help="a .toml file, a preset, or the folder of a study")]
@@ -27,7 +27,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="do not ask, however many runs 
 @study_app.command("presets")
 def presets(json: Json = False) -> None:
     """List the studies that come along."""
-    from elboroom.studies.study import presets as there
+    from elboroom.studies.along import presets as there
 
     print_json(there()) if json else print_table(["study", "what it is"], [[k, v] for k, v in there().items()])
 

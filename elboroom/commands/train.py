@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from elboroom.commands import catalogue
+from elboroom.commands.flags import command
 from elboroom.commands.output import Folder, Json, print_json, say
 
 
@@ -14,20 +16,16 @@ class Methods(TyperGroup):
     """`elbo train`: one command a registered method, made when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        from elboroom.methods import cards
-
-        return list(cards())
+        return catalogue.names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        from elboroom.commands.flags import command
-        from elboroom.methods import card
-
-        return command(card(cmd_name), _train)
+        return command(catalogue.entry(cmd_name), catalogue.shared(), _train)
 
 
 train_app = typer.Typer(
     cls=Methods,
     help="Train a method: elbo train METHOD --data NAME --steps N [--OPTION VALUE ...].",
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

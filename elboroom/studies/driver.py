@@ -17,7 +17,7 @@ from elboroom.studies.results.table import COLUMNS, finished, write_tables
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell, digest
 from elboroom.studies.store import disk
-from elboroom.studies.store.index import Entry, Index, driving
+from elboroom.studies.store.index import HOLDER, LOCK, Entry, Index, driving
 from elboroom.studies.store.remote import Store
 from elboroom.studies.study import FILE, Study
 from elboroom.training.session import Stopped
@@ -137,8 +137,7 @@ def _note(index: Index, cell: Cell, told: Told, before: Entry | None, engine: st
 def agree(study: Study, folder: Path) -> None:
     """Refuses a folder whose runs this study does not ask for; a study may grow."""
     if not (folder / FILE).exists():
-        strangers = [path.name for path in folder.iterdir() if path.name != "lock"] if folder.exists() else []
-        if strangers:
+        if folder.exists() and {path.name for path in folder.iterdir()} - {LOCK, HOLDER}:
             raise Problem(f"{folder} is there already and holds no study: choose another --out")
         return
     kept = Study.read(folder)

@@ -15,6 +15,7 @@ from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods import card
 from elboroom.studies import schema as tables_
+from elboroom.studies.along import presets as presets
 from elboroom.studies.schema import Measure, Search, Tables
 from elboroom.studies.space import ZIP, Block, Cell, shown, source
 from elboroom.training.fit import Fit
@@ -169,13 +170,6 @@ class Study:
     def of(cls, tables: Mapping[str, Any], where: str = "study") -> Study:
         """The study of plain tables, as they stand in a file."""
         return cls(tables_.read(Tables, tables, where), where)
-
-
-def presets() -> dict[str, str]:
-    """The studies that come along, with the comment that each begins with."""
-    found = (entry for entry in (files("elboroom.studies") / "presets").iterdir() if entry.name.endswith(".toml"))
-    texts = {entry.name.removesuffix(".toml"): entry.read_text(encoding="utf-8") for entry in found}
-    return {name: text.splitlines()[0].removeprefix("# ") for name, text in sorted(texts.items())}
 
 
 def _settled(table: dict[str, Any]) -> dict[str, Any]:

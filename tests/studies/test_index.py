@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,27 @@ def test_a_second_driver_is_refused_until_the_first_is_gone(tmp_path: Path) -> N
     with driving(tmp_path):
         assert driven(tmp_path)
     assert not driven(tmp_path)
+
+
+def test_asking_who_drives_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert not driven(tmp_path / "nowhere")
+    assert not driven(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ZeroDivisionError), driving(tmp_path):
+        raise ZeroDivisionError
+    assert not driven(tmp_path), "an error lets go of the study"
+
+
+def test_a_driver_just_killed_is_waited_for(tmp_path: Path) -> None:
+    code = HOLD.replace("import driving", "import holding").replace(
+        "driving(Path(sys.argv[1]))", "holding(Path(sys.argv[1]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "run"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    threading.Timer(0.3, process.kill).start()
+    with holding(tmp_path / "run", 30):
+        assert process.wait() == -signal.SIGKILL
 
 
 def test_a_run_is_held_by_one(tmp_path: Path) -> None:

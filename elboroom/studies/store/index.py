@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -11,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
 
 from elboroom.core.problem import Problem
 from elboroom.studies.space import Cell
@@ -19,6 +20,7 @@ from elboroom.studies.store.disk import refusal
 
 State = Literal["started", "done", "failed"]
 FILE = "index.jsonl"
+LOCK, HOLDER = "lock", "lock-holder"  # of a driver, and who it is: a locked file cannot be read everywhere
 
 
 @dataclass
@@ -71,49 +73,46 @@ class Index:
 @contextmanager
 def driving(folder: Path) -> Iterator[None]:
     """Holds the study for this driver; a second one is refused. The lock is gone when the process is, however it ended."""
+    lock, holder = FileLock(folder / LOCK), folder / HOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a+")
+        lock.acquire(timeout=1.0)
+    except Timeout:
+        who = holder.read_text().strip() if holder.exists() else "another process"
+        raise Problem(f"{folder} is driven by {who} already: wait for it, or stop it first") from None
     except OSError as error:
         raise refusal(folder, error) from error
-    with file:
-        if not _locked(file, 1.0):
-            file.seek(0)
-            who = file.read().strip() or "another process"
-            raise Problem(f"{folder} is driven by {who} already: wait for it, or stop it first")
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        file.flush()
+    try:
+        holder.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
         yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
 
 
 def driven(folder: Path) -> bool:
     """Whether a driver is at work on a study."""
-    try:
-        with (folder / "lock").open() as file:
-            return not _locked(file, 0, fcntl.LOCK_SH)
-    except FileNotFoundError:
+    if not (folder / LOCK).exists():
         return False
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except PermissionError:  # a study of somebody else, which only its driver can lock
+        return (folder / HOLDER).exists()
 
 
 @contextmanager
 def holding(path: Path, patience: float = 60.0) -> Iterator[None]:
     """Holds a run for this worker; waits for one that is just being killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        if not _locked(file, patience):
-            raise Problem(f"{path.stem} is worked on by another process")
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=patience)
+    except Timeout:
+        raise Problem(f"{path.stem} is worked on by another process") from None
+    try:
         yield
-
-
-def _locked(file: IO[str], patience: float, how: int = fcntl.LOCK_EX) -> bool:
-    """Whether the lock of a file could be had within so many seconds."""
-    until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.05)
+    finally:
+        lock.release()

@@ -1,0 +1,37 @@
+"""elbo plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elboroom.commands import catalogue
+from elboroom.commands.output import Json, figure_file, print_json, print_table, say
+from elboroom.core.problem import unknown
+
+
+def plot(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="what to draw; elbo plot list names them")],
+    folders: Annotated[list[Path] | None, typer.Argument(metavar="DIR...", help="the folders of runs")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="a .png, .svg or .pdf file", show_default="KIND.png")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Draw one figure of a run, or of several."""
+    figures = catalogue.figures()
+    if kind == "list":
+        return (
+            print_json(figures) if json else print_table(["kind", "what it shows"], [[*row] for row in figures.items()])
+        )
+    if kind not in figures:
+        raise unknown("figure", kind, figures)
+    path = figure_file(out or Path(f"{kind}.png"))
+    from elboroom.plots.kinds import KINDS
+    from elboroom.plots.style import save
+    from elboroom.runs.lifecycle import load
+
+    save(KINDS[kind].draw([load(folder) for folder in folders or []]), path)
+    print_json({"out": str(path)}) if json else say(str(path))
