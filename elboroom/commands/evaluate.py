@@ -173,17 +173,16 @@ def plot(
     json: Json = False,
 ) -> None:
     """Draw one figure of a run, or of several."""
-    from elboroom.plots.kinds import KINDS
+    from elboroom.plots.figures import listing, named
     from elboroom.plots.style import save
     from elboroom.runs.lifecycle import load
 
     if kind == "list":
-        told = {name: entry.what for name, entry in KINDS.items()}
+        told = listing()
         return print_json(told) if json else print_table(["kind", "what it shows"], [[k, v] for k, v in told.items()])
-    if kind not in KINDS:
-        raise unknown("figure", kind, KINDS)
+    plotted = named(kind)
     path = _figure(out or Path(f"{kind}.png"))
-    save(KINDS[kind].draw([load(folder) for folder in folders or []]), path)
+    save(plotted.figure([load(folder) for folder in folders or []]), path)
     print_json({"out": str(path)}) if json else say(str(path))
 
 

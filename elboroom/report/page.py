@@ -120,8 +120,8 @@ def _shape(about: About) -> str:
 
 def _exhibit(run: Run, exhibit: Exhibit) -> str:
     head = f"<h2>{escape(exhibit.title)}</h2>"
-    if exhibit.rows:
-        rows = "".join(f"<li>{'<br>'.join(map(escape, row))}</li>" for row in exhibit.rows)
+    if exhibit.sentences:
+        rows = "".join(f"<li>{'<br>'.join(map(escape, row))}</li>" for row in exhibit.sentences)
         body = f'<p class="caption">{escape(exhibit.caption)}</p><ol class="sentences">{rows}</ol>'
     elif exhibit.figure is None:
         body = f'<p class="absent">Not shown: {escape(exhibit.reason)}.</p>'

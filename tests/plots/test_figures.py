@@ -17,12 +17,13 @@ from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
-from elboroom.runs.lifecycle import measure, train
+from elboroom.runs import measure
+from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
 BEYOND = ["attributes", "flips", "shift"]
-EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "activity", "pairs", *BEYOND]
+EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "collapse", "pairs", *BEYOND]
 TINY: dict[str, Any] = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
 
 
@@ -64,7 +65,7 @@ def test_vectors_have_no_pictures(vectors: DataSet, tmp_path: Path) -> None:
 def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tmp_path: Path) -> None:
     run = train("ae", pixels, tmp_path, **TINY)
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
-    assert set(reasons) == {"samples", "densities", "rates", "activity"}
+    assert set(reasons) == {"samples", "densities", "rates", "collapse"}
     assert all(any(why in reason for why in ("no density", "no diagonal", "no prior")) for reason in reasons.values())
 
 
@@ -79,7 +80,7 @@ def test_what_data_and_measures_do_not_allow_is_left_out(pixels: DataSet, tmp_pa
 
 def test_the_view_of_collapse_counts_active_dimensions(grey: Run) -> None:
     active = int(Codes.of(grey, 100).active.sum())
-    caption = next(e.caption for e in plots.gallery(grey, n=100) if e.name == "activity")
+    caption = next(e.caption for e in plots.gallery(grey, n=100) if e.name == "collapse")
     assert caption.startswith(f"{active} of 3 dimensions")
 
 
@@ -114,7 +115,7 @@ def test_the_line_over_the_histograms_is_of_the_prior(grey: Run, pixels: DataSet
 def test_a_model_with_a_prior_has_samples_whether_or_not_q_has_a_density(pixels: DataSet, tmp_path: Path) -> None:
     run = train("apo-vae", pixels, tmp_path, **TINY)
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
-    assert set(reasons) == {"rates", "activity"}
+    assert set(reasons) == {"rates", "collapse"}
 
 
 def test_codes_that_have_collapsed_are_a_point(grey: Run) -> None:
