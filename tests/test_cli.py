@@ -187,7 +187,7 @@ def labelled(path: Path, n: int = 400) -> Path:
 
 
 def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from elboroom.plots import kinds as drawn
+    from elboroom.plots import manifold as drawn
 
     monkeypatch.setattr(drawn, "POINTS", 60)
     monkeypatch.setitem(drawn.ROLL, "steps", 5)

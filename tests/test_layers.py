@@ -31,7 +31,8 @@ LEVELS = (
     {"evaluate", "latent"},
     {"runs"},
     {"plots"},
-    {"report", "studies", "explorer"},
+    {"studies", "explorer"},
+    {"report"},
     {"commands"},
     {"cli"},
     {"__main__"},
@@ -101,6 +102,7 @@ def test_the_rule_sees_a_wrong_import() -> None:
     assert not may_import("core", "terms")
     assert not may_import("training", "runs")
     assert not may_import("evaluate", "plots")
+    assert not may_import("studies", "report")
 
 
 def test_the_package_itself_loads_nothing_heavy() -> None:

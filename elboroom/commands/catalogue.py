@@ -168,9 +168,9 @@ def _shared() -> dict[str, list[Flag]]:
 
 
 def _figures() -> dict[str, str]:
-    from elboroom.plots.kinds import KINDS
+    from elboroom.plots.figures import listing
 
-    return {name: kind.what for name, kind in KINDS.items()}
+    return listing()
 
 
 def _derived(name: str, annotation: Any, default: Any, text: str) -> Flag:

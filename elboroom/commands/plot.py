@@ -9,7 +9,6 @@ import typer
 
 from elboroom.commands import catalogue
 from elboroom.commands.output import Json, figure_file, print_json, print_table, say
-from elboroom.core.problem import unknown
 
 
 def plot(
@@ -21,17 +20,15 @@ def plot(
     json: Json = False,
 ) -> None:
     """Draw one figure of a run, or of several."""
-    figures = catalogue.figures()
     if kind == "list":
+        figures = catalogue.figures()
         return (
             print_json(figures) if json else print_table(["kind", "what it shows"], [[*row] for row in figures.items()])
         )
-    if kind not in figures:
-        raise unknown("figure", kind, figures)
     path = figure_file(out or Path(f"{kind}.png"))
-    from elboroom.plots.kinds import KINDS
+    from elboroom.plots.figures import named
     from elboroom.plots.style import save
     from elboroom.runs.lifecycle import load
 
-    save(KINDS[kind].draw([load(folder) for folder in folders or []]), path)
+    save(named(kind).figure([load(folder) for folder in folders or []]), path)
     print_json({"out": str(path)}) if json else say(str(path))

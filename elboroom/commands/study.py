@@ -209,7 +209,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write report.html: one file, with every figure and table of a study."""
-    from elboroom.studies.results.page import write_report
+    from elboroom.report.study import write_report
 
     path = write_report(folder, out, score)
     print_json({"out": str(path)}) if json else say(str(path))

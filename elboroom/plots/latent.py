@@ -1,4 +1,4 @@
-"""Figures of codes: the rate of each dimension, the aggregate posterior, activity, and pairs of dimensions."""
+"""Figures of codes: the rate of each dimension, the aggregate posterior, collapse, and pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def aggregate(run: Run, codes: Codes | None = None) -> Figure:
 
 
 @styled
-def activity(run: Run, codes: Codes | None = None) -> Figure:
+def collapse(run: Run, codes: Codes | None = None) -> Figure:
     """The densities of the means and of the deviations of q(z_j|x), active dimensions against passive ones."""
     codes = codes or Codes.of(run)
     if codes.stddev is None:

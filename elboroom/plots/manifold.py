@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -10,11 +12,28 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from elboroom.core.problem import unknown
-from elboroom.evaluate.manifold import Atlas
+from elboroom.evaluate.manifold import Atlas, atlas, swiss_roll
 from elboroom.plots.style import FIRST, MUTED, SEVERAL, small_multiples, styled
+from elboroom.runs.estimator import VAE
+from elboroom.runs.run import Run
 
 RAMP = "viridis"
 RHO = "\N{GREEK SMALL LETTER RHO}"
+ROLL: dict[str, Any] = {"latent": 2, "steps": 3000, "lr": 2e-3, "threads": 1}  # of the models on the Swiss roll
+POINTS = 1500  # of the roll
+
+
+def of_run(run: Run) -> Figure:
+    """Manifold comparators beside the codes of a run, on at most 1,000 of its examples."""
+    split = run.split(most=1000)
+    x = run.data.x(split.rows).flatten(1).numpy()
+    labels = run.data.labels[split.rows, 0] if run.data.about.labels else None
+    return manifold(atlas(x, {run.spec.method: split.codes[0].numpy()}, labels=labels))
+
+
+def of_roll() -> Figure:
+    """Manifold comparators on the Swiss roll, beside an autoencoder and a VAE trained on it for a moment."""
+    return manifold(swiss_roll({"ae": VAE("ae", **ROLL), "vae": VAE("vae", sigma=0.1, **ROLL)}, n=POINTS))
 
 
 @styled

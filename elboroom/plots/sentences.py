@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -12,54 +10,24 @@ from sklearn.manifold import TSNE
 from elboroom.plots.style import FIRST, SEVERAL, styled
 from elboroom.runs.run import Run
 
-Rows = tuple[tuple[str, ...], ...]
+Sentences = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
-class Strips:
-    """Rows of sentences that belong together, with a title and a sentence that says what to look for."""
-
-    name: str
-    title: str
-    caption: str
-    rows: Rows
+def samples(run: Run, n: int = 10) -> Sentences:
+    """Sentences drawn from the prior."""
+    return tuple((sentence,) for sentence in run.sample(n))
 
 
-def strips(run: Run, n: int = 10, points: int = 7) -> list[Strips]:
-    """Samples, reconstructions and interpolations of a run."""
-    split = run.rows()[0]
-    found = [
-        Strips(
-            "samples",
-            "Samples",
-            "Sentences drawn word by word from z of the prior: they should read like the data and differ from one another.",
-            tuple((sentence,) for sentence in run.sample(n)),
-        )
-    ]
-    if not run.latent:
-        return found
+def reconstructions(run: Run, n: int = 10) -> Sentences:
+    """Sentences, each with what is decoded from the mean of its code."""
     given = run.examples(n)
     assert given.index is not None
-    found.append(
-        Strips(
-            "reconstructions",
-            "Reconstructions",
-            f"Sentences from {split}, and below each what is decoded greedily from the mean of its code: the same sentence for "
-            "all of them is a code that says nothing.",
-            tuple(zip(run.data.sentences(given.index), run.reconstruct(given), strict=True)),
-        )
-    )
-    ways = run.interpolate(run.examples(3), run.examples(3, seed=1), points)
-    found.append(
-        Strips(
-            "interpolations",
-            "Interpolations",
-            "The shortest way between the codes of two sentences, whose reconstructions are the ends: neighbours should be "
-            "alike, and all of them sentences.",
-            tuple(tuple(way) for way in ways),
-        )
-    )
-    return found
+    return tuple(zip(run.data.sentences(given.index), run.reconstruct(given), strict=True))
+
+
+def interpolations(run: Run, n: int = 3, points: int = 7) -> Sentences:
+    """The ways between the codes of n pairs of sentences."""
+    return tuple(tuple(way) for way in run.interpolate(run.examples(n), run.examples(n, seed=1), points))
 
 
 @styled

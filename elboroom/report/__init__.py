@@ -1,5 +1,5 @@
-"""Reports: one self-contained HTML file of a run."""
+"""Reports: one self-contained HTML file of a run, or of a study."""
 
-from elboroom.report.page import write_report
+from elboroom.report.run import write_report
 
 __all__ = ["write_report"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
 from elboroom.evaluate.result import Result
@@ -98,91 +98,108 @@ def rounded(value: float, error: float | None = None) -> str:
     return text.replace("-", MINUS)
 
 
-def title(name: str, number: Result) -> str:
-    """As shown: an importance-weighted bound goes by its estimator, since its K is part of what it is."""
-    if name == "log_likelihood" and number.estimator.startswith("iw-"):
-        return number.estimator.upper()
-    return NAMES.get(name, name.replace("_", " ").capitalize())
+@dataclass(frozen=True)
+class Card:
+    """A key number, as it stands in the row above all figures."""
+
+    title: str
+    value: str
+    notes: tuple[str, ...]
 
 
-def headline(metrics: Mapping[str, Any]) -> str:
+@dataclass(frozen=True)
+class Meter:
+    """A score on a line from 0 to 1, with its interval."""
+
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number in a table."""
+
+    title: str
+    value: str
+    estimator: str
+    settings: str
+    unit: str = ""
+    errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # on the errors
+    meter: Meter | None = None
+
+
+def headline(metrics: Mapping[str, Any]) -> list[Card]:
     """The row of key numbers; those that the model cannot have are in the table, with the reason."""
     found = dict(numbers(metrics))
-    return "".join(_card(name, found[name]) for name in HEADLINE if name in found and found[name].value is not None)
+    return [_card(name, found[name]) for name in HEADLINE if name in found and found[name].value is not None]
 
 
-def _card(name: str, number: Result) -> str:
-    assert number.value is not None
-    value = rounded(number.value, number.errors.get("sampling"))
-    notes = [number.unit, *(f"± {e:.2g} {n.replace('_', ' ')}" for n, e in number.errors.items())]
+def _card(name: str, number: Result) -> Card:
+    notes = [number.unit, *_errors(number)]
     notes += [f"ceiling {number.parts['ceiling']:.2f}"] if "ceiling" in number.parts else []
     of = f" of {number.settings['split']}" if "split" in number.settings else ""
     notes += [f"n = {number.settings['n']:,}{of}"] if "n" in number.settings else []
-    small = "".join(f"<span>{escape(note)}</span>" for note in notes)
-    return f'<div class="number"><h3>{escape(title(name, number))}</h3><p>{value}</p>{small}</div>'
+    # an importance-weighted bound goes by its estimator, since its K is part of what it is
+    is_bound = name == "log_likelihood" and number.estimator.startswith("iw-")
+    return Card(number.estimator.upper() if is_bound else _title(name), _value(number), tuple(notes))
 
 
-def table(metrics: Mapping[str, Any]) -> str:
+def table(metrics: Mapping[str, Any]) -> list[Row]:
     """All numbers."""
     rows = []
     for name, number in numbers(metrics):
-        value = "—" if number.value is None else rounded(number.value, number.errors.get("sampling"))
-        errors = "<br>".join(f"± {e:.2g} {escape(n.replace('_', ' '))}" for n, e in number.errors.items())
         settings = ", ".join(f"{k} {_plain(v)}" for k, v in number.settings.items())
-        rows.append(
-            f"<tr><th scope='row'>{escape(NAMES.get(name, name.replace('_', ' ').capitalize()))}</th>"
-            f"<td class='value'>{value}</td><td>{escape(number.unit or number.reason)}</td><td class='errors'>{errors}</td>"
-            f"<td><code>{escape(number.estimator)}</code></td><td class='muted'>{escape(settings or number.reason)}</td></tr>"
-        )
-    head = "".join(f"<th scope='col'>{text}</th>" for text in ("", "value", "unit", "errors", "estimator", "settings"))
-    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        said, unit = settings or number.reason, number.unit or number.reason
+        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number)))
+    return rows
 
 
-def scores(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The scores of the codes by their names, those of a known place first."""
+def _title(name: str) -> str:
+    return NAMES.get(name, name.replace("_", " ").capitalize())
+
+
+def _value(number: Result) -> str:
+    return "—" if number.value is None else rounded(number.value, number.errors.get("sampling"))
+
+
+def _errors(number: Result) -> tuple[str, ...]:
+    return tuple(f"± {error:.2g} {name.replace('_', ' ')}" for name, error in number.errors.items())
+
+
+def score_table(metrics: Mapping[str, Any]) -> list[Row]:
+    """The scores of the codes, those of a known place first, each with its interval where that was measured."""
     found = {name: entry for name, entry in metrics.items() if isinstance(entry, Mapping) and "mode" in entry}
     known = [*SCORES, *OTHERS]
-    return {name: found[name] for name in [*known, *sorted(found.keys() - set(known))] if name in found}
+    return [_score(name, found[name]) for name in [*known, *sorted(found.keys() - set(known))] if name in found]
 
 
-def score_table(metrics: Mapping[str, Any]) -> str:
-    """The scores of the codes, each with its interval where that was measured."""
-    rows = []
-    for name, entry in scores(metrics).items():
-        value, spread, parts, kind = entry["value"], entry.get("interval"), entry.get("parts", {}), name.split(" ")[0]
-        said = [f"{key} {_plain(entry['settings'][key])}" for key in TOLD if key in entry.get("settings", {})]
-        said += [f"{key} {parts[key]:.3f}" for key in ("completeness", "informativeness") if parts.get(key) is not None]
-        said += [f"at most {parts['ceiling']:.3f}"] if isinstance(parts.get("ceiling"), float) else []
-        rows.append(
-            f"<tr><th scope='row'>{escape((SCORES | OTHERS).get(kind, kind.replace('-', ' ')))}</th>"
-            f"<td class='value'>{'—' if value is None else _three(value)}</td>"
-            f"<td>{_meter(value, spread) if kind in SCORES and value is not None else ''}</td>"
-            f"<td class='errors'>{_interval(spread, parts.get('standard_error'))}</td>"
-            f"<td><code>{escape(entry['mode'])}</code></td>"
-            f"<td class='muted'>{escape(entry.get('reason') or ', '.join(said))}</td></tr>"
-        )
-    names = ("", "value", "0 to 1", "interval", "mode", "settings")
-    head = "".join(f"<th scope='col'>{text}</th>" for text in names)
-    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+def _score(name: str, entry: Mapping[str, Any]) -> Row:
+    value, spread, parts, kind = entry["value"], entry.get("interval"), entry.get("parts", {}), name.split(" ")[0]
+    said = [f"{key} {_plain(entry['settings'][key])}" for key in TOLD if key in entry.get("settings", {})]
+    said += [f"{key} {parts[key]:.3f}" for key in ("completeness", "informativeness") if parts.get(key) is not None]
+    said += [f"at most {parts['ceiling']:.3f}"] if isinstance(parts.get("ceiling"), float) else []
+    errors, notes = _interval(spread, parts.get("standard_error"))
+    return Row(
+        (SCORES | OTHERS).get(kind, kind.replace("-", " ")), "—" if value is None else _three(value), entry["mode"],
+        entry.get("reason") or ", ".join(said), errors=errors, notes=notes,
+        meter=_meter(value, spread) if kind in SCORES and value is not None else None,
+    )  # fmt: skip
 
 
-def _interval(spread: Mapping[str, Any] | None, error: float | None) -> str:
+def _interval(spread: Mapping[str, Any] | None, error: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """An interval with the rule that made it; or the standard error, where that came for nothing."""
     if spread is None:
-        return "" if error is None else f"± {error:.2g} standard error"
-    how = f"{escape(spread['how'])}, n = {spread['n']:,}"
-    how += f"<br>mean {_three(spread['mean'])}" if "mean" in spread else ""
-    return f"{_three(spread['low'])} to {_three(spread['high'])}<br><span class='muted'>{how}</span>"
+        return (() if error is None else (f"± {error:.2g} standard error",)), ()
+    notes = [f"{spread['how']}, n = {spread['n']:,}"]
+    notes += [f"mean {_three(spread['mean'])}"] if "mean" in spread else []
+    return (f"{_three(spread['low'])} to {_three(spread['high'])}",), tuple(notes)
 
 
-def _meter(value: float, spread: Mapping[str, Any] | None) -> str:
-    """A score on a line from 0 to 1, with its interval."""
-    low, high = (min(1.0, max(0.0, v)) for v in ((spread["low"], spread["high"]) if spread else (value, value)))
-    at = min(1.0, max(0.0, value))
-    return (
-        "<svg class='meter' viewBox='-3 0 106 10' aria-hidden='true'><path class='track' d='M0 5H100'/>"
-        f"<path class='span' d='M{100 * low:.1f} 5H{100 * high:.1f}'/><circle cx='{100 * at:.1f}' cy='5' r='2.6'/></svg>"
-    )
+def _meter(value: float, spread: Mapping[str, Any] | None) -> Meter:
+    ends = (spread["low"], spread["high"]) if spread else (value, value)
+    return Meter(*(min(1.0, max(0.0, v)) for v in (value, *ends)))
 
 
 def _three(value: float) -> str:

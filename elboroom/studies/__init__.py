@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import_module("elboroom.studies.results")  # the room binds its name here when it is first loaded
+globals().pop("results", None)  # from now on that name is the function
+
 if TYPE_CHECKING:
-    from elboroom.studies.results.page import write_report as write_report
     from elboroom.studies.results.summary import summary as summarise
     from elboroom.studies.results.table import query as query
     from elboroom.studies.results.table import results as results
@@ -15,13 +17,13 @@ if TYPE_CHECKING:
     from elboroom.studies.study import presets as presets
 
 _FILES = {
-    "Study": ("study", "Study"),
-    "presets": ("study", "presets"),
-    "query": ("results.table", "query"),
-    "results": ("results.table", "results"),
-    "run_study": ("run", "run_study"),
-    "summarise": ("results.summary", "summary"),
-    "write_report": ("results.page", "write_report"),
+    "Study": ("studies.study", "Study"),
+    "presets": ("studies.study", "presets"),
+    "query": ("studies.results.table", "query"),
+    "results": ("studies.results.table", "results"),
+    "run_study": ("studies.run", "run_study"),
+    "summarise": ("studies.results.summary", "summary"),
+    "write_report": ("report.study", "write_report"),  # of a room above: nothing in here uses it
 }
 __all__ = ["Study", "presets", "query", "results", "run_study", "summarise", "write_report"]
 
@@ -30,5 +32,5 @@ def __getattr__(name: str) -> Any:
     """Loads what is asked for when it is asked for: a worker should not wait for figures and SQL."""
     if name in _FILES:
         file, thing = _FILES[name]
-        return getattr(import_module(f"elboroom.studies.{file}"), thing)
+        return getattr(import_module(f"elboroom.{file}"), thing)
     raise AttributeError(f"module 'elboroom.studies' has no attribute '{name}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
-from elboroom.runs import measure, train
+from elboroom.plots.figures import FIGURES, listing, named
+from elboroom.runs import measure
+from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]
 BEYOND = ["attributes", "flips", "shift"]
-EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "activity", "pairs", *BEYOND]
+EVERYTHING = ["curves", *PICTURES, "rates", "aggregate", "collapse", "pairs", *BEYOND]
 TINY: dict[str, Any] = {"steps": 6, "log_every": 1, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu"}
 
 
@@ -64,7 +67,7 @@ def test_vectors_have_no_pictures(vectors: DataSet, tmp_path: Path) -> None:
 def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tmp_path: Path) -> None:
     run = train("ae", pixels, tmp_path, **TINY)
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
-    assert set(reasons) == {"samples", "densities", "rates", "activity"}
+    assert set(reasons) == {"samples", "densities", "rates", "collapse"}
     assert all(any(why in reason for why in ("no density", "no diagonal", "no prior")) for reason in reasons.values())
 
 
@@ -79,8 +82,39 @@ def test_what_data_and_measures_do_not_allow_is_left_out(pixels: DataSet, tmp_pa
 
 def test_the_view_of_collapse_counts_active_dimensions(grey: Run) -> None:
     active = int(Codes.of(grey, 100).active.sum())
-    caption = next(e.caption for e in plots.gallery(grey, n=100) if e.name == "activity")
+    caption = next(e.caption for e in plots.gallery(grey, n=100) if e.name == "collapse")
     assert caption.startswith(f"{active} of 3 dimensions")
+
+
+def test_every_figure_is_registered_once_and_an_old_name_still_finds_it() -> None:
+    told = listing()
+    assert json.loads(json.dumps(told)) == told
+    assert len(told) == len([plot for plot in FIGURES if plot.what]), "one name, one figure"
+    assert all(plot.title and (plot.what or plot.caption) for plot in FIGURES)
+    assert set(EVERYTHING) <= told.keys()
+    assert named("activity") is named("collapse")
+    with pytest.raises(Problem, match="did you mean 'collapse'"):
+        named("colapse")
+
+
+def test_a_report_and_elbo_plot_draw_the_same(grey: Run, tmp_path: Path) -> None:
+    for exhibit in plots.gallery(grey, n=10_000):
+        if exhibit.name in ("traversals", "rates", "collapse", "aggregate"):
+            alone = plots.save(named(exhibit.name).figure([grey]), tmp_path / "alone.png").read_bytes()
+            assert exhibit.save(tmp_path)[0].read_bytes() == alone
+    with pytest.raises(Problem, match="of one run, not of 2"):
+        named("rates").figure([grey, grey])
+
+
+def test_a_figure_of_images_does_not_stand_in_for_sentences(sentences: DataSet, tmp_path: Path) -> None:
+    run = train("vae", sentences, tmp_path, steps=2, batch_size=8, latent=3, embed=6, hidden=7, device="cpu")
+    shown = list(plots.gallery(run, n=50))
+    spoken, codes = ["samples", "reconstructions", "interpolations"], ["rates", "aggregate", "collapse", "pairs", "map"]
+    assert [e.name for e in shown] == ["curves", *spoken, *codes]
+    assert [e.name for e in shown if e.sentences] == spoken
+    assert "nats per sentence" in shown[0].caption
+    with pytest.raises(Problem, match="not images"):
+        named("samples").figure([run])
 
 
 def test_rows_of_a_traversal_come_by_rate_and_say_it(grey: Run) -> None:
@@ -114,7 +148,7 @@ def test_the_line_over_the_histograms_is_of_the_prior(grey: Run, pixels: DataSet
 def test_a_model_with_a_prior_has_samples_whether_or_not_q_has_a_density(pixels: DataSet, tmp_path: Path) -> None:
     run = train("apo-vae", pixels, tmp_path, **TINY)
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
-    assert set(reasons) == {"rates", "activity"}
+    assert set(reasons) == {"rates", "collapse"}
 
 
 def test_codes_that_have_collapsed_are_a_point(grey: Run) -> None:

@@ -6,13 +6,17 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elboroom import plots
 from elboroom.data.dataset import DataSet
+from elboroom.plots import Exhibit
+from elboroom.report import run as report
 from elboroom.report import write_report
 from elboroom.report.numbers import measured, numbers, rounded
 from elboroom.runs.lifecycle import train
@@ -81,7 +85,7 @@ def test_it_shows_what_the_run_is_and_how_to_make_it_again(path: Path, run: Run)
         assert words in outline.text
     assert all(f"{name} {text}" in outline.text for name, text in run.spec.versions.items())
     wanted = {"curves", "reconstructions", "traversals", "samples", "rates", "aggregate", "numbers", "reproduce"}
-    wanted |= {"activity", "attributes", "flips", "shift"}
+    wanted |= {"collapse", "attributes", "flips", "shift"}
     assert wanted <= set(outline.ids)
     assert (run.folder / "figures" / "traversals.png").exists()
 
@@ -133,11 +137,11 @@ def test_scores_are_shown_with_their_intervals_where_measured(run: Run, path: Pa
     kept.write_text(before)
     outline = Outline(page)
     assert "scores" in outline.ids
-    assert "0.7440.731 to 0.757Wilson, n = 5,000dlib" in outline.text
+    assert "0.744 0.731 to 0.757Wilson, n = 5,000 dlib" in " ".join(outline.text.split())
     assert "at most 0.902" in outline.text
     assert "\N{MINUS SIGN}0.250" in outline.text
     assert "there is one <dimension>" in outline.text
-    assert page.count("class='meter'") == 2
+    assert page.count('class="meter"') == 2
     assert outline.text.index("BetaVAE score") < outline.text.index("Mutual information gap")
     assert "scores" not in Outline(path.read_text(encoding="utf-8")).ids, "no section for scores that were not measured"
 
@@ -163,19 +167,48 @@ def test_vectors_have_a_report_without_pictures(vectors: DataSet, tmp_path: Path
     assert "pairs" in outline.ids
 
 
+def script(place: str) -> str:
+    """A name that would run in a browser if it was not escaped."""
+    return f'<script>alert("{place}")</script>'
+
+
 @pytest.mark.usefixtures("path")  # the report that leaves metrics.json
-def test_names_from_outside_are_escaped(run: Run, tmp_path: Path) -> None:
+def test_names_from_outside_are_escaped(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = run.spec.model_copy(deep=True)
-    spec.data["about"]["name"] = "<script>alert(1)</script>&"
-    spec.data["source"] = "a & b <i>"
+    spec.data["about"]["name"] = script("name").replace("/", "")
+    spec.data["source"] = script("source")
+    spec.data["splits"] = {script("split"): 3}
+    spec.options[spec.card.options[0].name] = script("option")
+    spec.versions[script("package")] = script("version")
+    spec.versions["elboroom"] = script("own")
+    spec.warm = script("warm")
     odd = Run(tmp_path, spec, run.method, run.step, run._own)
     odd.data = run.data
-    (tmp_path / "metrics.json").write_bytes((run.folder / "metrics.json").read_bytes())
-    (tmp_path / "log.jsonl").write_bytes((run.folder / "log.jsonl").read_bytes())
+    metrics = json.loads((run.folder / "metrics.json").read_text())
+    metrics["elbo"]["unit"] = script("unit")
+    metrics["elbo"]["errors"][script("error")] = 0.5
+    metrics[script("metric")] = {"value": None, "estimator": script("estimator"), "reason": script("reason")}
+    metrics["rate"]["settings"][script("setting")] = script("value")
+    spread = {"how": script("how"), "low": 0.1, "high": 0.3, "n": 10}
+    metrics[script("score")] = {"value": 0.2, "mode": script("mode"), "interval": spread}
+    (tmp_path / "metrics.json").write_text(json.dumps(metrics))
+    (tmp_path / "log.jsonl").write_text(json.dumps({"step": 1, script("term"): 0.5}) + "\n")
+
+    def shown(one: Run, n: int) -> Iterator[Exhibit]:
+        yield next(plots.gallery(one, n))
+        yield Exhibit("said", script("title"), script("caption"), sentences=((script("sentence"), script("other")),))
+        yield Exhibit("none", "None", "", reason=script("why"))
+
+    monkeypatch.setattr(report, "gallery", shown)
     page = write_report(odd, n=50).read_text(encoding="utf-8")
-    assert "<script>alert" not in page
-    assert "a &amp; b &lt;i&gt;" in page
     Outline(page)
+    assert "<script>alert" not in page
+    escaped = set(re.findall(r"&lt;script&gt;alert\(&#34;(\w+)&#34;\)", page))
+    assert escaped == {
+        *("name", "source", "split", "option", "package", "version", "own", "warm", "unit", "error", "metric"),
+        *("estimator", "reason", "setting", "value", "how", "score", "mode", "term", "title", "caption", "sentence"),
+        *("other", "why"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,15 @@ from PIL import Image
 from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
+from elboroom.plots import Exhibit
+from elboroom.report import study
 from elboroom.studies import Study, results, run_study, write_report
 from elboroom.studies.results.charts import violins
-from elboroom.studies.results.exhibits import Exhibit
 from elboroom.studies.results.scores import Scores
+from elboroom.studies.results.table import as_csv
 
 CHARTS = {"violins", "strengths", "trade-off", "plane", "training", "correlations", "udr", "variance", "labels", "flips",
-          "best-aggregate", "best-activity"}  # fmt: skip
+          "best-aggregate", "best-collapse"}  # fmt: skip
 PICTURES = {"traversal-beta-vae", "traversal-dip-vae-i", "flipped", "shifted", "best-samples", "best-reconstructions",
             "best-densities"}  # fmt: skip
 
@@ -71,7 +73,7 @@ def test_it_is_one_file_that_needs_no_other(path: Path) -> None:
 
 def test_every_figure_is_there_and_beside_it_as_a_file_with_its_data(path: Path) -> None:
     page, figures = path.read_text(encoding="utf-8"), path.parent / "figures"
-    shown = dict(re.findall(r'<section id="([^"]*)"><h2>[^<]*</h2>(<p class="(?:caption|absent)">)', page))
+    shown = dict(re.findall(r'<section id="([^"]*)"><h2>[^<]*</h2>\s*(<p class="(?:caption|absent)">)', page))
     assert shown.keys() >= CHARTS | PICTURES
     assert not [name for name, kind in shown.items() if "absent" in kind], "nothing is missing"
     for name in CHARTS | PICTURES:
@@ -114,7 +116,7 @@ def test_tables_in_three_formats(path: Path) -> None:
 def test_the_same_figure_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
     rows = results(path.parent)
     figure, shown = violins(Scores.of(rows, rows[0]["data"]))
-    Exhibit("violins", "", "", True, figure, shown).save(tmp_path)
+    Exhibit("violins", "", "", True, figure, data=as_csv(shown, list(shown[0]))).save(tmp_path)
     for suffix in ("svg", "png", "csv"):
         assert (tmp_path / f"violins.{suffix}").read_bytes() == (
             path.parent / "figures" / f"violins.{suffix}"
@@ -134,12 +136,40 @@ def test_what_a_study_cannot_show_is_said(finished: Path, elbo: Elbo) -> None:
     assert "did you mean 'elbo'?" in err
 
 
+def test_names_from_outside_are_escaped(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def script(place: str) -> str:
+        return f'<script>alert("{place}")'
+
+    tables = json.loads((finished / "study.json").read_text())
+    (finished / "study.json").write_text(json.dumps(tables | {"name": script("study")}))
+    for number, folder in enumerate(sorted((finished / "runs").iterdir())):
+        shutil.rmtree(folder / "checkpoints")
+        metrics = json.loads((folder / "metrics.json").read_text())
+        metrics[script("metric")] = {"value": 1.0, "estimator": script("estimator")}
+        metrics[script("mixed")] = {"value": 1.0, "estimator": f"{script('way')} {number}"}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    lost = {"run": script("run"), "state": "failed", "error": script("error"),
+            "cell": {"method": "vae", "data": "x", "size": None, "seed": 9, "options": {}}}  # fmt: skip
+    with (finished / "index.jsonl").open("a") as file:
+        file.write(json.dumps(lost) + "\n")
+
+    def told(folder: Path) -> list[dict[str, Any]]:
+        rows = results(folder)
+        return [{**row, "data": f"{script('data')} {row['seed']}", "setting": script("setting")} for row in rows]
+
+    monkeypatch.setattr(study, "results", told)
+    page = write_report(finished, n=50).read_text(encoding="utf-8")
+    assert "<script" not in page
+    escaped = set(re.findall(r"&lt;script&gt;alert\(&#34;(\w+)&#34;\)", page))
+    assert escaped == {"study", "metric", "estimator", "mixed", "way", "run", "error", "data", "setting"}
+
+
 def test_two_data_sets_have_figures_of_their_own(tables: dict[str, Any], squares: Path, tmp_path: Path) -> None:
     other = tmp_path / "other squares.npz"
     shutil.copy(squares, other)
     runs = [{"method": "beta-vae", "beta": [1, 4]}]
-    study = Study.of({**tables, "data": [str(squares), str(other)], "runs": runs, "seeds": 1})
-    run_study(study, tmp_path / "out", Here(), quiet=True)
+    two = Study.of({**tables, "data": [str(squares), str(other)], "runs": runs, "seeds": 1})
+    run_study(two, tmp_path / "out", Here(), quiet=True)
     page = write_report(tmp_path / "out", n=50).read_text(encoding="utf-8")
     for tail in ("-squares", "-other-squares"):
         assert f'<section id="plane{tail}">' in page

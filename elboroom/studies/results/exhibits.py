@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from elboroom.core.problem import Problem
-from elboroom.plots.style import save
+from elboroom.plots.exhibit import Exhibit
 from elboroom.studies.results import charts, pictures, relations
 from elboroom.studies.results.charts import Drawn
 from elboroom.studies.results.scores import Scores
 from elboroom.studies.results.summary import digits
-from elboroom.studies.results.table import Row, as_csv
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """A figure in its frame with the rows behind it; where it cannot be, the reason stands in its place."""
-
-    name: str
-    title: str
-    caption: str
-    is_chart: bool = True  # lines and bars, so kept as SVG too; else pixels
-    figure: Figure | None = None
-    rows: list[Row] = field(default_factory=list)
-    reason: str = ""
-
-    def save(self, folder: Path) -> None:
-        """Writes NAME.png, NAME.svg for charts, and NAME.csv."""
-        if self.figure is not None:
-            for suffix in (".png", ".svg")[: 1 + self.is_chart]:
-                save(self.figure, folder / f"{self.name}{suffix}")
-            (folder / f"{self.name}.csv").write_text(self.csv, encoding="utf-8")
-
-    @property
-    def csv(self) -> str:
-        """Its data."""
-        return as_csv(self.rows, list(dict.fromkeys(key for row in self.rows for key in row)))
+from elboroom.studies.results.table import as_csv
 
 
 def exhibits(scores: Scores, folder: Path, tail: str, score: str | None, n: int) -> Iterator[Exhibit]:
@@ -118,6 +90,8 @@ def _of_runs(scores: Scores, folder: Path, tail: str, by: str, n: int) -> Iterat
 
 def _picture(name: str, title: str, caption: str, draw: Callable[[], Drawn], is_chart: bool = False) -> Exhibit:
     try:
-        return Exhibit(name, title, caption, is_chart, *draw())
+        figure, rows = draw()
     except Problem as problem:
         return Exhibit(name, title, caption, reason=str(problem))
+    data = as_csv(rows, list(dict.fromkeys(key for row in rows for key in row)))
+    return Exhibit(name, title, caption, is_chart, figure, data=data)

@@ -146,8 +146,8 @@ def of_best(run: Run, n: int) -> list[tuple[str, str, str, bool, Callable[[], Dr
          lambda: (images.densities(run, n), _pixel_means(run, n))),
         ("aggregate", "Aggregate posterior", "Draws of q(z|x) by dimension, the prior as a line.", True,
          lambda: (latent.aggregate(run, codes), _dimensions(codes))),
-        ("activity", "Active and passive dimensions", "Passive dimensions have means near 0 and deviations near 1; active "
-         "ones have wide means and small deviations.", True, lambda: (latent.activity(run, codes), _dimensions(codes))),
+        ("collapse", "Active and passive dimensions", "Passive dimensions have means near 0 and deviations near 1; active "
+         "ones have wide means and small deviations.", True, lambda: (latent.collapse(run, codes), _dimensions(codes))),
     ]  # fmt: skip
 
 

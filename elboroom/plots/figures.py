@@ -1,0 +1,247 @@
+"""Every figure, once: what it is called and shows, what it needs, and how it is drawn.
+
+`elbo plot` draws those that have a line in its list (`what`), the report of a run those that have a caption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from matplotlib.figure import Figure
+
+from elboroom.core.problem import Problem, unknown
+from elboroom.families.gaussian import NoPrior
+from elboroom.plots import images, latent, manifold, robustness, sentences
+from elboroom.plots.attributes import attributes
+from elboroom.plots.codes import Codes
+from elboroom.plots.curves import curves
+from elboroom.plots.exhibit import Exhibit
+from elboroom.plots.labels import label_efficiency
+from elboroom.plots.plane import rate_distortion
+from elboroom.plots.sentences import Sentences
+from elboroom.plots.style import MINUS
+from elboroom.runs.run import Run
+
+Need = Literal["images", "text", "latent", "labels", "downstream"]
+HAS: dict[Need, Callable[[Run], bool]] = {
+    "images": lambda run: run.spec.about.kind == "pixels",
+    "text": lambda run: run.tokeniser is not None,
+    "latent": lambda run: bool(run.latent),
+    "labels": lambda run: bool(run.data.about.labels),
+    "downstream": lambda run: any(name.startswith("downstream-") for name in run.measured),  # it takes minutes
+}
+OLD = {"activity": "collapse"}  # names that figures had
+
+
+@dataclass(frozen=True)
+class View:
+    """A run as its figures look at it: they share the codes of at most n examples."""
+
+    run: Run
+    n: int = 10_000
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The codes, drawn when they are first looked at."""
+        return Codes.of(self.run, self.n)
+
+    @property
+    def rows(self) -> str:
+        """Whose codes they are."""
+        return f"{len(self.codes.split.rows):,} examples of {self.codes.split.name}"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure that can be drawn: of one run, which comes as a View, of several, or of none."""
+
+    name: str
+    title: str
+    draw: Callable[..., Figure | Sentences]
+    what: str = ""  # a line of `elbo plot list`; nothing where only reports have it
+    caption: str | Callable[[View], str] = ""  # what to look for; nothing where reports do not have it
+    chart: bool = False  # lines and bars, so kept as SVG too; else pixels
+    needs: tuple[Need, ...] = ()  # without which a report leaves it out
+    of: Literal["one run", "runs", "no run"] = "one run"
+
+    def figure(self, runs: Sequence[Run]) -> Figure:
+        """Drawn of the runs that `elbo plot` was given."""
+        if self.of == "no run" and runs:
+            raise Problem(f"this figure takes no run: elbo plot {self.name}")
+        if self.of == "one run" and len(runs) != 1:
+            raise Problem(f"this figure is of one run, not of {len(runs)}")
+        drawn = self.draw(runs) if self.of == "runs" else self.draw(*map(View, runs))
+        assert isinstance(drawn, Figure)
+        return drawn
+
+    def exhibit(self, view: View) -> Exhibit:
+        """Drawn for a report; where that cannot be, the exhibit says why."""
+        caption = self.caption if isinstance(self.caption, str) else self.caption(view)
+        try:
+            drawn = self.draw(view)
+        except Problem as problem:
+            return Exhibit(self.name, self.title, caption, self.chart, reason=str(problem))
+        if isinstance(drawn, Figure):
+            return Exhibit(self.name, self.title, caption, self.chart, drawn)
+        return Exhibit(self.name, self.title, caption, sentences=drawn)
+
+
+def gallery(run: Run, n: int = 10_000) -> Iterator[Exhibit]:
+    """The exhibits of a run, drawn one after the other; n is how many codes and samples are looked at."""
+    view = View(run, n)
+    for plot in FIGURES:
+        if plot.caption and all(HAS[need](run) for need in plot.needs):
+            yield plot.exhibit(view)
+
+
+def listing() -> dict[str, str]:
+    """What `elbo plot` can draw: names, and a line on each."""
+    return {plot.name: plot.what for plot in FIGURES if plot.what}
+
+
+def named(name: str) -> Plot:
+    """What `elbo plot` draws by this name, or by one that it had."""
+    name = OLD.get(name, name)
+    for plot in FIGURES:
+        if plot.what and plot.name == name:
+            return plot
+    raise unknown("figure", name, listing())
+
+
+def _of_curves(view: View) -> str:
+    unit = "example" if view.run.tokeniser is None else "sentence"
+    return (
+        f"Every term in nats per {unit}, by step; weights that move are drawn in the second colour. "
+        "Look for terms that still fall at the end, and for a KL that drops to zero."
+    )
+
+
+def _of_traversals(view: View) -> str:
+    ranked = "variance of the mean" if view.codes.rate is None else "mean KL"
+    return (
+        f"Each row moves one dimension and keeps all others, ordered by {ranked}: a row that changes one thing only "
+        "has found a factor, a row that changes nothing is unused."
+    )
+
+
+def _of_aggregate(view: View) -> str:
+    look = "where it departs from the line, p(z), samples of the prior are unlike codes of data"
+    if isinstance(view.run.model.prior, NoPrior):
+        look = "look for several modes and for long tails"
+    return f"Draws of q(z|x) over {view.rows}, by dimension: {look}."
+
+
+def _of_collapse(view: View) -> str:
+    count, total = int(view.codes.active.sum()), len(view.codes.active)
+    return (
+        f"{count} of {total} dimensions {'is' if count == 1 else 'are'} active: passive ones have means near 0 and "
+        "deviations near 1 (dashed), active ones wide means and small deviations. Each density is scaled to its peak."
+    )
+
+
+FIGURES: tuple[Plot, ...] = (  # in the order of a report
+    Plot(
+        "curves", "Training", lambda view: curves(view.run), "every term and weight, by step", _of_curves, chart=True
+    ),
+    Plot(
+        "samples", "Samples", lambda view: sentences.samples(view.run), needs=("text",),
+        caption="Sentences drawn word by word from z of the prior: they should read like the data and differ from one "
+        "another.",
+    ),
+    Plot(
+        "reconstructions", "Reconstructions", lambda view: sentences.reconstructions(view.run), needs=("text", "latent"),
+        caption=lambda view: f"Sentences from {view.run.rows()[0]}, and below each what is decoded greedily from the mean "
+        "of its code: the same sentence for all of them is a code that says nothing.",
+    ),
+    Plot(
+        "interpolations", "Interpolations", lambda view: sentences.interpolations(view.run), needs=("text", "latent"),
+        caption="The shortest way between the codes of two sentences, whose reconstructions are the ends: neighbours "
+        "should be alike, and all of them sentences.",
+    ),
+    Plot(
+        "reconstructions", "Reconstructions", lambda view: images.reconstructions(view.run),
+        "inputs, outputs and their difference", needs=("images", "latent"),
+        caption=lambda view: f"Inputs from {view.codes.split.name}, their outputs and the signed difference: only edges "
+        "should show colour, a whole object in colour was misplaced or missed.",
+    ),
+    Plot(
+        "traversals", "Traversals", lambda view: images.traversals(view.run, view.codes),
+        "one dimension at a time, highest rate first", _of_traversals, needs=("images", "latent"),
+    ),
+    Plot(
+        "samples", "Prior samples", lambda view: images.samples(view.run), "images from the prior",
+        "Images decoded from draws of the prior: they should look like the data, and differ from one another.",
+        needs=("images", "latent"),
+    ),
+    Plot(
+        "densities", "Pixel means", lambda view: images.densities(view.run, view.n),
+        "pixel means of data and of samples", needs=("images", "latent"),
+        caption=lambda view: f"The mean of {view.n:,} samples beside that of the data: colour in the difference is where "
+        "the prior puts too much (orange) or too little (blue).",
+    ),
+    Plot(
+        "interpolations", "Interpolations", lambda view: images.interpolations(view.run),
+        "the way from one code to another",
+        "The shortest way between the codes of two inputs: look for shapes that stay whole along the way, rather than one "
+        "image fading into the other.", needs=("images", "latent"),
+    ),
+    Plot(
+        "rates", "Rate by dimension", lambda view: latent.rates(view.run, view.codes), "KL of each dimension",
+        lambda view: f"The mean KL of each dimension over {view.rows}; active dimensions, whose mean varies with x, are in "
+        "colour.", chart=True, needs=("latent",),
+    ),
+    Plot(
+        "aggregate", "Aggregate posterior", lambda view: latent.aggregate(view.run, view.codes),
+        "q(z) of each dimension against the prior", _of_aggregate, chart=True, needs=("latent",),
+    ),
+    Plot(
+        "collapse", "Collapse: active and passive dimensions", lambda view: latent.collapse(view.run, view.codes),
+        "means and deviations of active and passive units", _of_collapse, chart=True, needs=("latent",),
+    ),
+    Plot(
+        "pairs", "Codes in pairs", lambda view: latent.pairs(view.run, view.codes), "codes in pairs of dimensions",
+        "Means of q(z|x) in the first dimensions: look for clusters, holes, and shapes that are not axis-aligned.",
+        needs=("latent",),
+    ),
+    Plot(
+        "attributes", "Attributes", lambda view: attributes(view.run), "edits along the vector of a label, z + t w",
+        lambda view: f"One image edited along the vector of each {next(iter(view.run.data.about.labels), 'label')}, from "
+        f"taken away ({MINUS}2) over kept (0) to added twice (+2); beside it how often the vector tells that value from the "
+        "others, and in brackets how often a constant answer does.", needs=("images", "latent", "labels"),
+    ),
+    Plot(
+        "flips", "Flipped pixels", lambda view: robustness.flips(view.run), "flipped pixels: drift and overlap",
+        "Ever more pixels flipped, each row of inputs above its outputs: drift is how far the codes move, in deviations of "
+        "the prior, IoU how much of the clean object is left.", needs=("images", "latent"),
+    ),
+    Plot(
+        "shift", "Domain shift", lambda view: robustness.shift(view.run), "an unseen triangle and inverted images",
+        "A triangle, which was never seen, decoded while one dimension moves, and inverted images above their outputs: the "
+        "model draws what it knows. Where it notices, its ELBO is above few of the data.", needs=("images", "latent"),
+    ),
+    Plot(
+        "labels", "Label efficiency", lambda view: label_efficiency(view.run),
+        "accuracy of predicting factors by number of labels",
+        "How well the factors are predicted from the codes by number of labels: the sooner the line of the test points "
+        "rises, the fewer labels do.", chart=True, needs=("latent", "downstream"),
+    ),
+    Plot(
+        "map", "Map of the codes", lambda view: sentences.code_map(view.run), "codes by t-SNE, coloured by a label",
+        "The codes of some sentences by t-SNE, coloured by their first label: what lies together has like codes.",
+        needs=("text", "latent"),
+    ),
+    Plot(
+        "rate-distortion", "Rate-distortion plane", rate_distortion, "rate against distortion, a point a run", chart=True,
+        of="runs",
+    ),
+    Plot(
+        "manifold", "Codes beside other maps", lambda view: manifold.of_run(view.run),
+        "codes beside PCA, MDS, Isomap, LLE, t-SNE, ...",
+    ),
+    Plot(
+        "swiss-roll", "Swiss roll", manifold.of_roll, "the same on the Swiss roll; takes no run", of="no run"
+    ),
+)  # fmt: skip
