@@ -22,7 +22,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import About, DataSet
 from elboroom.divergences import compare
-from elboroom.evaluate.likelihood import mutual_information
+from elboroom.evaluate.likelihood.measure import mutual_information
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
 from elboroom.families.mixture import GaussianVampPrior, Mixture, MixturePrior

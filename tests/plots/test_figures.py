@@ -17,7 +17,8 @@ from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
-from elboroom.runs.lifecycle import measure, train
+from elboroom.runs import measure
+from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
 PICTURES = ["reconstructions", "traversals", "samples", "densities", "interpolations"]

@@ -13,7 +13,8 @@ import pytest
 from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
-from elboroom.runs.lifecycle import load, measure
+from elboroom.runs import measure
+from elboroom.runs.lifecycle import load
 from elboroom.studies import Study, query, results, run_study, summarise
 from elboroom.studies.results.summary import digits, latex, made_by, markdown, wide
 from elboroom.studies.results.table import COLUMNS, as_csv, timings, write_tables
