@@ -17,6 +17,7 @@ from contract import Bench
 from linear import Ppca, at_sigma_points
 from numpy.typing import NDArray
 
+from elboroom.build.parts import Parts
 from elboroom.core.draw import Draw
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
@@ -84,10 +85,22 @@ def exact() -> Callable[[Draw], Draw]:
     return at_sigma_points
 
 
-@pytest.fixture(scope="module")
-def bench(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Critics of 6 layers of 30 units in place of 1,000, which would take most of the time of a game."""
+    monkeypatch.setattr(Parts.critic, "__defaults__", (1, 30, 6))
+
+
+@pytest.fixture(scope="session")
+def whole_runs(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     torch.set_num_threads(1)
-    return Bench(pixels, tmp_path_factory.mktemp("whole"))
+    return Bench(pixels, tmp_path_factory.mktemp("whole"), {"net": "mlp-300"})
+
+
+@pytest.fixture
+def bench(whole_runs: Bench, narrow: None) -> Bench:
+    """Whole runs of every method on pixels, trained when first asked for."""
+    return whole_runs
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +114,22 @@ def sentences() -> DataSet:
 
 
 @pytest.fixture(scope="session")
-def text_bench(sentences: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def whole_text_runs(sentences: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(sentences, tmp_path_factory.mktemp("text"), {"embed": 6, "hidden": 7, "latent": 4})
+
+
+@pytest.fixture
+def text_bench(whole_text_runs: Bench, narrow: None) -> Bench:
     """Whole runs of every method on sentences, trained when first asked for."""
-    small = {"embed": 6, "hidden": 7, "latent": 4}
-    return Bench(sentences, tmp_path_factory.mktemp("text"), small)
+    return whole_text_runs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at whole runs comes first and method by method, so that two workers do not train the same ones."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool, str]:
+        on = {"bench", "text_bench"} & set(getattr(item, "fixturenames", ()))
+        name = str(item.callspec.params.get("name", "")) if hasattr(item, "callspec") else ""
+        return not on, "text_bench" not in on, name if on else ""
+
+    items.sort(key=place)
