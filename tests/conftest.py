@@ -6,7 +6,9 @@ The cache is the user's own ($ELBOROOM_CACHE, or ~/.cache/elboroom), so that not
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -124,8 +126,17 @@ def text_bench(whole_text_runs: Bench, narrow: None) -> Bench:
     return whole_text_runs
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at whole runs comes first and method by method, so that two workers do not train the same ones."""
+# The rooms that train no whole run to be tested: what is not slow there is `fast`.
+FAST = ("core", "geometry", "nets", "families", "terms", "weights", "data", "divergences", "build", "latent")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what is fast. What looks at whole runs comes first and method by method: no two workers train the same."""
+    for item in items:
+        room = item.path.relative_to(config.rootpath / "tests").parts[0]
+        whole = {"bench", "text_bench"} & set(getattr(item, "fixturenames", ()))
+        if not whole and not item.get_closest_marker("slow") and (room in FAST or room.startswith("test_")):
+            item.add_marker("fast")
 
     def place(item: pytest.Item) -> tuple[bool, bool, str]:
         on = {"bench", "text_bench"} & set(getattr(item, "fixturenames", ()))
@@ -133,3 +144,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return not on, "text_bench" not in on, name if on else ""
 
     items.sort(key=place)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says what a machine without a browser leaves out."""
+    if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
+        terminalreporter.write_line("there is no chromium here: tests of reports in a browser are skipped")
