@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: setup demo test check bench docs same clean
+.PHONY: setup demo test test-slow check bench docs same clean
 
 setup: $(VENV)/.ready
 
@@ -19,16 +20,19 @@ demo: setup  ## train a beta-TCVAE on rendered dSprites for a few minutes, measu
 	$(BIN)/elbo eval runs/demo
 	$(BIN)/elbo report runs/demo
 
-test: setup  ## everything but what takes minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+test: setup  ## everything but what is slow: 6 minutes on two cores
+	$(PYTEST) -m "not slow"
+
+test-slow: setup  ## kills, processes, browsers, engines of studies, long statistics, every method where one of its kind will do
+	$(PYTEST) -m slow
 
 check: setup  ## lint, format, types and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not processes"
+	$(PYTEST) -m fast
 
-bench: setup  ## ratios against a named reference, on a machine that does nothing else
+bench: setup  ## ratios against a named reference, on a machine that does nothing else; into the README too
 	$(BIN)/python -m benchmarks.run
 
 docs: setup  ## the page of every method and the catalogue of the commands, from the registry

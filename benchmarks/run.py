@@ -1,4 +1,7 @@
-"""The measurements, by name or all: `python -m benchmarks.run [--force] [NAME ...]` updates benchmarks/latest.json."""
+"""The measurements, by name or all: `python -m benchmarks.run [--force] [NAME ...]`.
+
+What counts is written into benchmarks/latest.json and, from there, into the table of the README.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,10 @@ from benchmarks.measure import MEASUREMENTS, THREADS, Result
 from elboroom.core.problem import Problem, unknown
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "docs"))
+
+import pages  # noqa: E402 docs/pages.py
+
 LATEST = HERE / "latest.json"
 
 
@@ -41,8 +48,7 @@ def main(arguments: list[str]) -> int:
             quiet(force)
             results[name] = result
             if not force:
-                kept = json.loads(LATEST.read_text()) if LATEST.exists() else {}
-                LATEST.write_text(json.dumps({**kept, name: asdict(result)}, indent=2, sort_keys=True) + "\n")
+                keep(name, result)
     except Problem as problem:
         if results:
             console.print(table(results))
@@ -52,6 +58,13 @@ def main(arguments: list[str]) -> int:
     if force:
         console.print("--force: these numbers do not count and were not written")
     return 0
+
+
+def keep(name: str, result: Result) -> None:
+    """Writes a result beside those of other measurements, and the table of all of them into the README."""
+    kept = json.loads(LATEST.read_text()) if LATEST.exists() else {}
+    LATEST.write_text(json.dumps({**kept, name: asdict(result)}, indent=2, sort_keys=True) + "\n")
+    pages.README.write_text(pages.readme(), encoding="utf-8")
 
 
 def quiet(force: bool) -> None:

@@ -6,7 +6,9 @@ The cache is the user's own ($ELBOROOM_CACHE, or ~/.cache/elboroom), so that not
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -17,6 +19,7 @@ from contract import Bench
 from linear import Ppca, at_sigma_points
 from numpy.typing import NDArray
 
+from elboroom.build.parts import Parts
 from elboroom.core.draw import Draw
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
@@ -84,10 +87,22 @@ def exact() -> Callable[[Draw], Draw]:
     return at_sigma_points
 
 
-@pytest.fixture(scope="module")
-def bench(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Critics of 6 layers of 30 units in place of 1,000, which would take most of the time of a game."""
+    monkeypatch.setattr(Parts.critic, "__defaults__", (1, 30, 6))
+
+
+@pytest.fixture(scope="session")
+def whole_runs(pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     torch.set_num_threads(1)
-    return Bench(pixels, tmp_path_factory.mktemp("whole"))
+    return Bench(pixels, tmp_path_factory.mktemp("whole"), {"net": "mlp-300"})
+
+
+@pytest.fixture
+def bench(whole_runs: Bench, narrow: None) -> Bench:
+    """Whole runs of every method on pixels, trained when first asked for."""
+    return whole_runs
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +116,37 @@ def sentences() -> DataSet:
 
 
 @pytest.fixture(scope="session")
-def text_bench(sentences: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def whole_text_runs(sentences: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(sentences, tmp_path_factory.mktemp("text"), {"embed": 6, "hidden": 7, "latent": 4})
+
+
+@pytest.fixture
+def text_bench(whole_text_runs: Bench, narrow: None) -> Bench:
     """Whole runs of every method on sentences, trained when first asked for."""
-    small = {"embed": 6, "hidden": 7, "latent": 4}
-    return Bench(sentences, tmp_path_factory.mktemp("text"), small)
+    return whole_text_runs
+
+
+# The rooms that train no whole run to be tested: what is not slow there is `fast`.
+FAST = ("core", "geometry", "nets", "families", "terms", "weights", "data", "divergences", "build", "latent")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what is fast. What looks at whole runs comes first and method by method: no two workers train the same."""
+    for item in items:
+        room = item.path.relative_to(config.rootpath / "tests").parts[0]
+        whole = {"bench", "text_bench"} & set(getattr(item, "fixturenames", ()))
+        if not whole and not item.get_closest_marker("slow") and (room in FAST or room.startswith("test_")):
+            item.add_marker("fast")
+
+    def place(item: pytest.Item) -> tuple[bool, bool, str]:
+        on = {"bench", "text_bench"} & set(getattr(item, "fixturenames", ()))
+        name = str(item.callspec.params.get("name", "")) if hasattr(item, "callspec") else ""
+        return not on, "text_bench" not in on, name if on else ""
+
+    items.sort(key=place)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says what a machine without a browser leaves out."""
+    if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
+        terminalreporter.write_line("there is no chromium here: tests of reports in a browser are skipped")

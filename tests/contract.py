@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
 from elboroom.core.method import Method, adam
+from elboroom.core.objective import Weight
 from elboroom.core.stages import Stages
+from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.methods import cards
 from elboroom.runs.lifecycle import train
@@ -38,14 +43,16 @@ FIT: dict[str, Any] = {
     "threads": 1,
     "device": "cpu",
 }
-# Options that put memory to work. A method whose memory its defaults leave asleep fails
+# Options that put memory to work, or make a step short. A method whose memory its defaults leave asleep fails
 # `test_memory_is_at_work` until it has an entry here.
 AT_WORK: dict[str, dict[str, Any]] = {
-    "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
+    "control-vae": {"target": 0.05, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
     "mdr-vae": {"rate": 200.0},
     "lm": {"latent": None},  # it has none
     "ae-pretrained-free-bits": {"pretraining": 0.25, "target": 0.01},  # so that it is in its second stage half-way
     "free-bits": {"target": 0.01},  # kl starts above it, so that a prior given labels is taught
+    "vamp-vae": {"pseudo_inputs": 20},  # 500 would make the steps of one method as long as those of ten
+    "apo-vae-vamp": {"pseudo_inputs": 20},
     "lagging-vae": {"at_most": 1, "look": 0.125, "start": 1000.0, "warmup": 1.0},  # so dear a rate that I(x; z) falls
 }
 
@@ -110,6 +117,57 @@ def turns(method: Method | Stages, steps: int) -> dict[str, set[float]]:
         for name in player.moves:
             counted[name] += sum(len(list(player.turns(step, []))) for step in range(steps))
     return {name: {float(count)} for name, count in counted.items()}
+
+
+@cache
+def built(name: str) -> Method:
+    """A small model of a method for pixels, to be asked what it has and never trained."""
+    data = arrays.dataset(np.random.default_rng(0).integers(0, 256, (40, 8, 8)).astype(np.uint8))
+    options = {**FIT, **AT_WORK.get(name, {}), "net": "mlp-300"}
+    with torch.random.fork_rng():
+        return session.build(specify(name, data, "array", None, options), Own(data))
+
+
+def those(has: Callable[[Method], object]) -> list[str]:
+    """The methods whose built model has something; a test of what no method has would be empty, and is told."""
+    found = [name for name in METHODS if has(built(name))]
+    assert found, "no method has it"
+    return found
+
+
+def controllers(method: Method) -> list[Weight]:
+    """The weights that look at the value of their term."""
+    return [m for m in method.modules() if isinstance(m, Weight) and type(m).update is not Weight.update]
+
+
+def laws(method: Method) -> Hashable:
+    """Which families a model is made of."""
+    return type(method.model.posterior), type(method.model.prior)
+
+
+def game(method: Method) -> Hashable:
+    """Who descends which terms, stage by stage."""
+    stages = (method.first, method.then) if isinstance(method, Stages) else (method,)
+    return tuple((tuple(t.name for t in p.objective.terms), p.moves) for stage in stages for p in stage.players)
+
+
+def state(method: Method) -> Hashable:
+    """What its state is made of: the families, the groups, the memory."""
+    return laws(method), tuple(method.groups), tuple(memory(method))
+
+
+def first_of_each(kind: Callable[[Method], Hashable], names: Iterable[str] = METHODS) -> list[str]:
+    """The first method of each kind. One for text alone cannot be built on pixels and is of a kind of its own."""
+    found: dict[Hashable, str] = {}
+    for name in names:
+        found.setdefault(kind(built(name)) if name in METHODS else name, name)
+    return list(found.values())
+
+
+def one_of_each(kind: Callable[[Method], Hashable], names: Iterable[str] = METHODS) -> list[Any]:
+    """All methods, as parameters of a test: the first of each kind in `make test`, those like it in `make test-slow`."""
+    first = first_of_each(kind, names)
+    return [pytest.param(name, marks=() if name in first else pytest.mark.slow) for name in names]
 
 
 def newest(folder: Path) -> Checkpoint:

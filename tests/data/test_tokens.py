@@ -145,7 +145,7 @@ def test_broken_content() -> None:
         tokeniser({"kind": "subwords", "name": "x", "lead": "", "content": "{}"})
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_byte_pairs_are_the_same_in_every_process() -> None:
     code = (
         "from elboroom.data.tokens import byte_pairs; "

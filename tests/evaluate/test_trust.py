@@ -15,7 +15,7 @@ from elboroom.data import arrays, folder
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate.disentanglement import evaluate, score
 from elboroom.evaluate.disentanglement.source import Rows
-from elboroom.evaluate.likelihood import active_units
+from elboroom.evaluate.likelihood.measure import active_units
 from elboroom.plots.plane import rate_distortion
 from elboroom.report.numbers import measured
 from elboroom.runs import measure

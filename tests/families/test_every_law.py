@@ -1,5 +1,5 @@
 """Every law that can be chosen: its density integrates to one, its sampler follows it, its gradients are those of finite
-differences; and every KL, by quadrature or by a formula, is the mean over a million draws.
+differences; and every KL, by quadrature or by a formula, is the mean over very many draws.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_its_density_integrates_to_one_and_its_sampler_follows_it(name: str) -> 
     mass = it.log_prob(at).exp().flatten() * volume
     assert mass.sum().item() == pytest.approx(1.0, abs=2e-4)
     torch.manual_seed(9)
-    z = it.sample((200_000,)).reshape(-1, pair.latent)
+    z = it.sample((100_000,)).reshape(-1, pair.latent)
     for moment in (lambda t: t, torch.square, lambda t: t.prod(-1, keepdim=True), lambda t: (t - z.mean(0)) ** 3):
         found, truth = moment(z), mass @ moment(at)
         assert ((found.mean(0) - truth).abs() < 4.5 * found.std(0) / math.sqrt(len(z)) + 2e-4).all()
@@ -60,15 +60,15 @@ def test_its_density_integrates_to_one_and_its_sampler_follows_it(name: str) -> 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @torch.no_grad()
 def test_every_rate_is_that_of_quadrature(pair: Pair) -> None:
-    """KL(q || p) as it is asked for: over a million draws to four standard errors, or by its formula."""
+    """KL(q || p) as it is asked for: over 400,000 draws to four standard errors, or by its formula."""
     model = pair.model()
     q, p = law(model, "posterior"), law(model, "prior")
     at, volume = points(pair, q)
     log_q, log_p = q.log_prob(at).flatten(), p.log_prob(at).flatten()
     truth = (log_q.exp() * volume * (log_q - log_p)).sum().item()
     torch.manual_seed(12)
-    found = torch.stack([kl_divergence(q, p, lambda: q.rsample((10_000,))).sum() for _ in range(100)])
-    error = found.std().item() / 10
+    found = torch.stack([kl_divergence(q, p, lambda: q.rsample((10_000,))).sum() for _ in range(40)])
+    error = found.std().item() / math.sqrt(len(found))
     assert error < 0.01 * max(1.0, truth)
     assert abs(found.mean().item() - truth) < 4 * error + 1e-6
     assert truth > 0.02

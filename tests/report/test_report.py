@@ -225,6 +225,7 @@ def test_a_value_has_the_digits_that_its_error_leaves(value: float, error: float
     assert rounded(value, error) == shown
 
 
+@pytest.mark.slow
 def test_a_browser_opens_it_without_an_error_and_shows_values_under_the_pointer(path: Path, tmp_path: Path) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:

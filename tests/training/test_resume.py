@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from shell import elbo
 
 import elboroom
 from elboroom.training.recorder import read_log
@@ -56,7 +57,7 @@ def forked(work: Callable[[], Any]) -> Any:
     return process
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize("method", OPTIONS)
 def test_kill_and_resume(method: str, data: Path, tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def flags(**options: Any) -> list[str]:
     return [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_interrupt_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = command("train", "vae", *flags(data=data, out=out, **{**SMALL, "steps": 100_000}))
@@ -116,14 +117,14 @@ def test_interrupt_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> No
 TAKEN_OUT = ("model.posterior.posterior.net.dense.4.bias", "model.posterior.norm.running_mean")
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["beta-tcvae", "factor-vae", "beta-vae-capacity", "control-vae", "bn-vae"])
 def test_two_processes_equal_one(method: str, data: Path, tmp_path: Path) -> None:
     """The same global batch and noise over two processes: the same weights and log, to rounding."""
     equal(method, data, tmp_path, {**SMALL, "steps": 5, "log_every": 1, "device": "cpu"})
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_two_processes_equal_one_on_text(tmp_path: Path) -> None:
     """Each of the two reads other words, and rows of the embeddings that neither reads stay put in both."""
     sentences = {"embed": 8, "hidden": 8, "dropout": 0.0, "clip": 1.0}
@@ -146,7 +147,6 @@ def equal(method: str, data: Path | str, tmp_path: Path, options: dict[str, Any]
 
 
 def test_a_batch_that_two_cannot_share_is_refused(data: Path, tmp_path: Path) -> None:
-    words = command("train", "vae", *flags(data=data, out=tmp_path / "r", **{**SMALL, "batch_size": 15}, devices=2))
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = elbo("train", "vae", *flags(data=data, out=tmp_path / "r", **{**SMALL, "batch_size": 15}, devices=2))
     assert done.returncode == 2
     assert "--batch-size 15 cannot be shared by 2 devices" in done.stderr

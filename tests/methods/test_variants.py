@@ -16,14 +16,17 @@ from contract import (
     HALF,
     METHODS,
     Bench,
+    first_of_each,
+    game,
     same,
+    those,
     turns,
     updates,
 )
 
 from elboroom.build.parts import Choices, Parts
 from elboroom.core.batch import Batch
-from elboroom.core.method import Method, adam
+from elboroom.core.method import Method, Player, adam
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, DataSet
 from elboroom.divergences.variational import DIVERGENCES
@@ -124,7 +127,7 @@ def test_models_have_the_published_number_of_parameters(net: str, total: int) ->
 # -- players -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", those(lambda method: len(method.groups) > 1))
 def test_a_player_moves_its_own_groups_alone(bench: Bench, name: str) -> None:
     """Fault 2: whatever a loss reads, its step leaves the groups of other players as they were, gradients too."""
     method = bench.fresh(name).at(0)
@@ -140,19 +143,23 @@ def test_a_player_moves_its_own_groups_alone(bench: Bench, name: str) -> None:
     assert all(p.grad is None for p in method.parameters())
 
 
-@pytest.mark.parametrize("name", METHODS)
+def critics(method: Method) -> list[Player]:
+    """The players that move a critic and nothing else."""
+    return [player for player in method.players if player.moves == ("critic",)]
+
+
+@pytest.mark.parametrize("name", those(critics))
 def test_the_loss_of_a_critic_has_no_path_into_the_model(bench: Bench, name: str) -> None:
     """Fault 2: neither encoder, decoder nor prior is in the graph of what a critic descends."""
     method = bench.fresh(name).at(0)
+    others = [p for group, owned in method.owned.items() if group != "critic" for p in owned]
     loop, shared = bench.loop(method), None
     for number, player in enumerate(method.players):
         draw = loop.draw(method, player, 0, number, 0, shared)
         shared = shared or draw
         total = player.objective(draw).total
-        if player.moves == ("critic",):
-            others = [p for group, owned in method.owned.items() if group != "critic" for p in owned]
-            grads = torch.autograd.grad(total, others, allow_unused=True)
-            assert all(g is None for g in grads)
+        if player in critics(method):
+            assert all(g is None for g in torch.autograd.grad(total, others, allow_unused=True))
 
 
 # -- every posterior, every prior, every variant -----------------------------------------------------------------------
@@ -177,11 +184,15 @@ MORE: list[tuple[str, dict[str, Any]]] = [
 
 
 def combined() -> Iterator[Any]:
+    """In `make test` the first method of each game; the families are those that are asked for."""
+    first = first_of_each(game)
     for name, options in [*product(METHODS, COMBINATIONS), *MORE]:
         label = ",".join(f"{key}={value}" for key, value in options.items())
-        yield pytest.param(name, options, id=f"{name}-{label}")
+        few = name in first or (name, options) in MORE
+        yield pytest.param(name, options, id=f"{name}-{label}", marks=() if few else pytest.mark.slow)
 
 
+@pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize(("name", "options"), list(combined()))
 def test_a_combination_works_or_is_refused_when_it_is_built(
     vectors: DataSet, name: str, options: dict[str, Any]
@@ -257,6 +268,7 @@ ON_TEXT: list[tuple[str, dict[str, Any]]] = [
 SMALL = {"pixels": {"net": "mlp-300"}, "sentences": {"embed": 6, "hidden": 7}}
 
 
+@pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize(
     ("kind", "name", "options"),
     [*(("pixels", *variant) for variant in VARIANTS), *(("sentences", *variant) for variant in ON_TEXT)],
@@ -296,8 +308,19 @@ def test_every_divergence_starts_finite_on_data_that_is_not_standardised(vectors
     assert all(math.isfinite(float(value)) for step in range(3) for value in loop.step(step).values())
 
 
-@pytest.mark.parametrize("name", ["vae", "iwae", "factor-vae", "beta-vae", "info-vae", "dip-vae-ii"])
-@pytest.mark.parametrize("prior", ["anisotropic", "student", "clustered", "sparse", "mog", "vamp", "flow", "ar1"])
+PRIORS = ["anisotropic", "student", "clustered", "sparse", "mog", "vamp", "flow", "ar1"]
+LOSSES = ["vae", "iwae", "factor-vae", "beta-vae", "info-vae", "dip-vae-ii"]
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize(
+    ("name", "prior"),
+    [
+        pytest.param(name, prior, marks=() if name == LOSSES[number % len(LOSSES)] else pytest.mark.slow)
+        for number, prior in enumerate(PRIORS)
+        for name in LOSSES
+    ],
+)
 def test_a_prior_that_cannot_depend_on_labels_is_one_for_all(
     vectors: DataSet, tmp_path: Path, name: str, prior: str
 ) -> None:

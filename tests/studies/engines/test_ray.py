@@ -33,7 +33,7 @@ def study(squares: Path) -> Study:
 
 
 @needs_ray
-@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_pool_and_ray_make_the_same_table(study: Study, tmp_path: Path) -> None:
     for name, engine in (("pool", Pool(2)), ("ray", Cluster(workers=2))):

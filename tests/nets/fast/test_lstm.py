@@ -98,7 +98,7 @@ def test_the_lstm_has_second_derivatives(shape: str, copies: int, beside: int) -
 
     given = [x, h, c, *([z] if z is not None else []), *cell.parameters()]
     assert torch.autograd.gradcheck(run, given)
-    assert torch.autograd.gradgradcheck(run, given)
+    assert torch.autograd.gradgradcheck(run, given, fast_mode=True)  # along random directions
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -7,12 +7,7 @@ import math
 import numpy as np
 import pytest
 import safetensors.torch
-from contract import (
-    METHODS,
-    Bench,
-    by_kind,
-    same,
-)
+from contract import Bench, by_kind, same
 
 from elboroom.runs.lifecycle import load
 
@@ -42,14 +37,6 @@ def test_a_model_with_a_prior_is_sampled_from_it(bench: Bench) -> None:
     z = run.sample(n)
     assert abs(z.mean(0)).max() < 5 / math.sqrt(n)
     assert abs(np.cov(z.T) - np.eye(3)).max() < 5 * math.sqrt(2 / n)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_the_same_question_has_the_same_answer(bench: Bench, name: str) -> None:
-    run = bench.whole(name)
-    batch = run.examples(4)
-    assert np.array_equal(run.encode(batch), run.encode(batch))
-    assert np.array_equal(run.reconstruct(batch), run.reconstruct(batch))
 
 
 def test_a_run_is_loaded_whatever_its_first_tensor_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,6 +180,7 @@ def test_two_data_sets_have_figures_of_their_own(tables: dict[str, Any], squares
         write_report(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_a_browser_opens_it_without_an_error_and_shows_every_figure(path: Path, tmp_path: Path) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:

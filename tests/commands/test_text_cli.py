@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shell import elbo
 
 SMALL = ["--steps", "6", "--batch-size", "8", "--embed", "8", "--hidden", "8", "--latent", "3", "--threads", "1"]
-
-
-def elbo(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "elboroom.cli", *words], capture_output=True, text=True, check=False)
 
 
 def done(*words: str) -> str:

@@ -8,7 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from contract import HALF, TEXT_METHODS, WHOLE, Bench, Killed, act_at, kill, moved, newest, same
+from contract import (
+    HALF,
+    METHODS,
+    TEXT_METHODS,
+    WHOLE,
+    Bench,
+    Killed,
+    act_at,
+    kill,
+    laws,
+    moved,
+    newest,
+    one_of_each,
+    same,
+    state,
+)
 
 from elboroom import load, resume
 from elboroom.core.problem import Problem
@@ -17,21 +32,26 @@ from elboroom.training import session
 from elboroom.training.session import Own
 from elboroom.training.spec import specify
 
-pytestmark = pytest.mark.parametrize("name", TEXT_METHODS)
+every = pytest.mark.parametrize("name", TEXT_METHODS)
+of_each_state = pytest.mark.parametrize("name", one_of_each(state, TEXT_METHODS))
+of_each_law = pytest.mark.parametrize("name", one_of_each(laws, TEXT_METHODS))
 
 
+@every
 def test_every_trainable_parameter_moves(text_bench: Bench, name: str) -> None:
     after = newest(text_bench.whole(name).folder).state
     for parameter, may, did in moved(text_bench.fresh(name), after):
         assert may == did, f"{parameter} {'stands still' if may else 'is frozen, yet moved'}"
 
 
+@every
 def test_every_line_of_the_log_is_finite(text_bench: Bench, name: str) -> None:
     log = text_bench.whole(name).log
     assert [line["step"] for line in log] == [3, 4, 6, 8]
     assert all(math.isfinite(value) for line in log for value in line.values())
 
 
+@of_each_state
 def test_it_resumes_bit_for_bit_after_a_kill(text_bench: Bench, name: str, tmp_path: Path) -> None:
     whole, folder = text_bench.whole(name), tmp_path / "run"
     with pytest.raises(Killed):
@@ -42,6 +62,7 @@ def test_it_resumes_bit_for_bit_after_a_kill(text_bench: Bench, name: str, tmp_p
     assert (folder / "log.jsonl").read_text() == (whole.folder / "log.jsonl").read_text()
 
 
+@of_each_law
 def test_it_is_read_back_and_speaks(text_bench: Bench, name: str) -> None:
     folder = text_bench.whole(name).folder
     run = load(folder, data=text_bench.data)
@@ -57,6 +78,7 @@ def test_it_is_read_back_and_speaks(text_bench: Bench, name: str) -> None:
     np.testing.assert_allclose(run.encode(given)[1], run.encode(given[1:2])[0], rtol=1e-4, atol=1e-5)
 
 
+@of_each_law
 def test_its_numbers_are_those_of_one_protocol(text_bench: Bench, name: str) -> None:
     run = load(text_bench.whole(name).folder, data=text_bench.data)
     found = run.evaluate(samples=3)
@@ -73,6 +95,7 @@ def test_its_numbers_are_those_of_one_protocol(text_bench: Bench, name: str) -> 
         assert bound["value"] >= bound["parts"]["elbo_of_these_rows"] - 1e-9
 
 
+@of_each_law
 def test_it_trains_given_a_label(sentences: DataSet, text_bench: Bench, name: str, tmp_path: Path) -> None:
     run = text_bench.train(name, tmp_path / "run", given="label")
     assert all(math.isfinite(value) for line in run.log for value in line.values())
@@ -80,21 +103,20 @@ def test_it_trains_given_a_label(sentences: DataSet, text_bench: Bench, name: st
     assert len(made) == 3
 
 
-def test_constant_lengths_are_refused_where_examples_are_coupled(text_bench: Bench, name: str) -> None:
-    method = text_bench.fresh(name)
-    fit = specify(name, text_bench.data, "array", None, {"batches": "constant", "batch_size": 8}).fit
-    if method.couples:
-        assert specify(name, text_bench.data, "array", None, {"batch_size": 8}).fit.order("tokens", True) == "mixed"
-        with pytest.raises(Problem, match="couples"):
-            fit.order("tokens", method.couples)
-    else:
-        assert fit.order("tokens", method.couples) == "constant"
+def test_constant_lengths_are_refused_where_examples_are_coupled(text_bench: Bench) -> None:
+    coupled = {text_bench.fresh(name).couples: name for name in TEXT_METHODS}
+    for couples, name in coupled.items():
+        fit = specify(name, text_bench.data, "array", None, {"batches": "constant", "batch_size": 8}).fit
+        if couples:
+            assert specify(name, text_bench.data, "array", None, {"batch_size": 8}).fit.order("tokens", True) == "mixed"
+            with pytest.raises(Problem, match="couples"):
+                fit.order("tokens", couples)
+        else:
+            assert fit.order("tokens", couples) == "constant"
+    assert coupled.keys() == {True, False}
 
 
+@pytest.mark.parametrize("name", [name for name in TEXT_METHODS if name not in METHODS])
 def test_a_method_for_text_alone_refuses_pixels(pixels: DataSet, name: str) -> None:
-    spec = specify(name, pixels, "array", None, {"batch_size": 8})
-    if "pixels" in spec.card.on:
-        session.build(spec, Own(pixels))
-    else:
-        with pytest.raises(Problem, match=f"{name} is for tokens"):
-            session.build(spec, Own(pixels))
+    with pytest.raises(Problem, match=f"{name} is for tokens"):
+        session.build(specify(name, pixels, "array", None, {"batch_size": 8}), Own(pixels))

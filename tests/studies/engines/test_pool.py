@@ -25,7 +25,7 @@ from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
 from elboroom.training.recorder import read_log
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.slow
 KILLS = 10
 
 
