@@ -150,8 +150,8 @@ def table(
     json: Json = False,
 ) -> None:  # fmt: skip
     """Print median, quartiles, best and n of every metric in every setting."""
-    from elboroom.studies.results import summary
-    from elboroom.studies.results.table import as_csv, results
+    from elboroom.studies.analysis import summary
+    from elboroom.studies.analysis.table import as_csv, results
 
     names = _words(metric) if metric else None
     rows = results(folder)
@@ -191,7 +191,7 @@ def query(
     json: Json = False,
 ) -> None:
     """Ask a study in SQL: SELECT method, median(value) FROM results WHERE metric = 'mig' GROUP BY method."""
-    from elboroom.studies.results.table import query as ask
+    from elboroom.studies.analysis.table import query as ask
     from elboroom.studies.study import Study
 
     Study.read(folder)

@@ -10,11 +10,11 @@ from pathlib import Path
 from elboroom.core.problem import Problem
 from elboroom.report.frame import Framed, framed
 from elboroom.report.page import write_page
-from elboroom.studies.results.charts import main_metrics
-from elboroom.studies.results.exhibits import exhibits
-from elboroom.studies.results.scores import Scores
-from elboroom.studies.results.summary import PARTS, digits, latex, markdown, place, summary, wide
-from elboroom.studies.results.table import Row, as_csv, results
+from elboroom.studies.analysis.charts import main_metrics
+from elboroom.studies.analysis.exhibits import exhibits
+from elboroom.studies.analysis.scores import Scores
+from elboroom.studies.analysis.summary import PARTS, digits, latex, markdown, place, summary, wide
+from elboroom.studies.analysis.table import Row, as_csv, results
 from elboroom.studies.store.index import Index
 from elboroom.studies.study import Study
 

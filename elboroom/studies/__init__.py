@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import_module("elboroom.studies.results")  # the room binds its name here when it is first loaded
+import_module("elboroom.studies.analysis")  # the room binds its name here when it is first loaded
 globals().pop("results", None)  # from now on that name is the function
 
 if TYPE_CHECKING:
-    from elboroom.studies.results.summary import summary as summarise
-    from elboroom.studies.results.table import query as query
-    from elboroom.studies.results.table import results as results
+    from elboroom.studies.analysis.summary import summary as summarise
+    from elboroom.studies.analysis.table import query as query
+    from elboroom.studies.analysis.table import results as results
     from elboroom.studies.run import run_study as run_study
     from elboroom.studies.study import Study as Study
     from elboroom.studies.study import presets as presets

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from elboroom.core.problem import Problem
+from elboroom.studies.analysis.table import COLUMNS, finished, write_tables
 from elboroom.studies.engines.pool import Engine, Told
-from elboroom.studies.results.table import COLUMNS, finished, write_tables
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell, digest
 from elboroom.studies.store import disk

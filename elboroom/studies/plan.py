@@ -17,8 +17,8 @@ from elboroom.core.problem import Problem
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import Reading
+from elboroom.studies.analysis.table import finished
 from elboroom.studies.engines.work import measured, threads_of, tidy, trained
-from elboroom.studies.results.table import finished
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
 from elboroom.studies.store import disk

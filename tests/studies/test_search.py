@@ -16,8 +16,8 @@ from elboroom.evaluate.disentanglement.registry import metric
 from elboroom.evaluate.disentanglement.source import Source
 from elboroom.evaluate.result import Result
 from elboroom.studies import Study, run_study
+from elboroom.studies.analysis.table import results
 from elboroom.studies.engines.pool import Told
-from elboroom.studies.results.table import results
 from elboroom.studies.schema import Measure
 from elboroom.studies.search import Trials
 from elboroom.studies.space import Cell

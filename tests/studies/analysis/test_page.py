@@ -20,9 +20,9 @@ from elboroom.core.problem import Problem
 from elboroom.plots import Exhibit
 from elboroom.report import study
 from elboroom.studies import Study, results, run_study, write_report
-from elboroom.studies.results.charts import violins
-from elboroom.studies.results.scores import Scores
-from elboroom.studies.results.table import as_csv
+from elboroom.studies.analysis.charts import violins
+from elboroom.studies.analysis.scores import Scores
+from elboroom.studies.analysis.table import as_csv
 
 CHARTS = {"violins", "strengths", "trade-off", "plane", "training", "correlations", "udr", "variance", "labels", "flips",
           "best-aggregate", "best-collapse"}  # fmt: skip

@@ -8,9 +8,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from elboroom.core.problem import Problem
 from elboroom.plots.style import INK, MINUS, MUTED, PASSIVE, SEVERAL, SIGNED, small_multiples
-from elboroom.studies.results.charts import Drawn, chart, legend, main_metrics, plain, points, scatter, tints, title
-from elboroom.studies.results.scores import Scores
-from elboroom.studies.results.table import Row
+from elboroom.studies.analysis.charts import Drawn, chart, legend, main_metrics, plain, points, scatter, tints, title
+from elboroom.studies.analysis.scores import Scores
+from elboroom.studies.analysis.table import Row
 
 
 @chart

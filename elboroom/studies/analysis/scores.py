@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.evaluate.disentanglement.agreement import Ranks, rank_agreement, selection_regret, variance_explained
-from elboroom.studies.results.summary import best_of, mixed, place
-from elboroom.studies.results.table import Row
+from elboroom.studies.analysis.summary import best_of, mixed, place
+from elboroom.studies.analysis.table import Row
 
 Floats = NDArray[np.float64]
 HEAD = ("run", "method", "setting", "strength", "seed")

@@ -14,9 +14,9 @@ from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.runs import load, measure
-from elboroom.studies import Study, query, run_study, summarise
-from elboroom.studies.results.summary import digits, latex, made_by, markdown, wide
-from elboroom.studies.results.table import COLUMNS, as_csv, results, timings, write_tables
+from elboroom.studies import Study, query, results, run_study, summarise
+from elboroom.studies.analysis.summary import digits, latex, made_by, markdown, wide
+from elboroom.studies.analysis.table import COLUMNS, as_csv, timings, write_tables
 
 
 def row(value: float | None, metric: str = "mig", **other: Any) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, run_study, write_report
-from elboroom.studies.results.scores import Scores
-from elboroom.studies.results.summary import summary
-from elboroom.studies.results.table import query, results
+from elboroom.studies.analysis.scores import Scores
+from elboroom.studies.analysis.summary import summary
+from elboroom.studies.analysis.table import query, results
 from elboroom.studies.study import FILE
 
 

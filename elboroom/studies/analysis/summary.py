@@ -10,7 +10,7 @@ import numpy as np
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.registry import goal
-from elboroom.studies.results.table import Row
+from elboroom.studies.analysis.table import Row
 
 # What a setting says of the run or of the data, not of how the number was made.
 RESULTS = {"data", "J", "of", "active", "live", "runs", "factors", "tau", "tokens", "words"}

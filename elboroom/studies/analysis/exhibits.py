@@ -7,11 +7,11 @@ from pathlib import Path
 
 from elboroom.core.problem import Problem
 from elboroom.plots.exhibit import Exhibit
-from elboroom.studies.results import charts, pictures, relations
-from elboroom.studies.results.charts import Drawn
-from elboroom.studies.results.scores import Scores
-from elboroom.studies.results.summary import digits
-from elboroom.studies.results.table import as_csv
+from elboroom.studies.analysis import charts, pictures, relations
+from elboroom.studies.analysis.charts import Drawn
+from elboroom.studies.analysis.scores import Scores
+from elboroom.studies.analysis.summary import digits
+from elboroom.studies.analysis.table import as_csv
 
 
 def exhibits(scores: Scores, folder: Path, tail: str, score: str | None, n: int) -> Iterator[Exhibit]:

@@ -15,8 +15,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from elboroom.core.problem import Problem
 from elboroom.methods import cards
 from elboroom.plots.style import INK, LINE, MUTED, SEVERAL, small_multiples, styled
-from elboroom.studies.results.scores import Floats, Scores
-from elboroom.studies.results.table import Row
+from elboroom.studies.analysis.scores import Floats, Scores
+from elboroom.studies.analysis.table import Row
 from elboroom.studies.space import shown
 
 Drawn = tuple[Figure, list[Row]]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from elboroom.core.problem import Problem
-from elboroom.studies.results import charts, relations
-from elboroom.studies.results.pictures import terms
-from elboroom.studies.results.scores import Scores
+from elboroom.studies.analysis import charts, relations
+from elboroom.studies.analysis.pictures import terms
+from elboroom.studies.analysis.scores import Scores
 
 METHODS = {"beta-vae": [1.0, 4.0], "factor-vae": [10.0, 20.0]}
 

@@ -20,9 +20,9 @@ from elboroom.plots.robustness import flips, shift
 from elboroom.plots.style import MUTED, small_multiples, styled
 from elboroom.runs.lifecycle import load
 from elboroom.runs.run import Run
-from elboroom.studies.results.charts import MANY, Drawn
-from elboroom.studies.results.scores import Floats, Scores
-from elboroom.studies.results.table import Row
+from elboroom.studies.analysis.charts import MANY, Drawn
+from elboroom.studies.analysis.scores import Floats, Scores
+from elboroom.studies.analysis.table import Row
 from elboroom.training.recorder import read_log
 
 POINTS = 120  # of a curve
