@@ -15,8 +15,11 @@ from typer.core import TyperCommand
 
 from elboroom.build.parts import Choices
 from elboroom.build.registry import ByData, Card
+from elboroom.commands.data import LABEL_KINDS, LABELS
 from elboroom.data.text import Reading
 from elboroom.training.fit import Fit
+
+OWN = ("data", "size", "labels", "label_kinds", "out", "warm", "json")  # flags that every method has
 
 
 def _plain(annotation: Any) -> tuple[Any, list[Any]]:
@@ -86,7 +89,7 @@ def command(card: Card, train: Callable[..., None]) -> Any:
     """The command `elbo train METHOD` for one method."""
 
     def run(**given: Any) -> None:
-        own = {name: given.pop(name) for name in ("data", "size", "out", "warm", "json")}
+        own = {name: given.pop(name) for name in OWN}
         train(card.name, own, {name: value for name, value in given.items() if value is not None})
 
     fixed = [
@@ -101,6 +104,8 @@ def command(card: Card, train: Callable[..., None]) -> Any:
                 ),
             ),
             ("size", int | None, None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")),
+            ("labels", str | None, None, LABELS),
+            ("label_kinds", str | None, None, LABEL_KINDS),
             (
                 "out",
                 Path | None,
