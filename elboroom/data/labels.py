@@ -32,7 +32,7 @@ class Labels(NamedTuple):
 
 def lasting(labels: str | Path | None) -> str | None:
     """What was said of a table, as it holds from anywhere."""
-    return str(labels) if labels is None or str(labels) == NONE else str(Path(labels).expanduser().resolve())
+    return None if labels is None else NONE if str(labels) == NONE else str(Path(labels).expanduser().resolve())
 
 
 def chosen(labels: str | Path | None, folder: Path | None = None) -> Path | None:
