@@ -1,16 +1,27 @@
-"""elbo data list, get, check."""
+"""elbo data list, show, get, check."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from elboroom.commands.output import Json, print_json, print_table, say
 
+LABELS = typer.Option(
+    "--labels",
+    help="a table of labels: .csv, .tsv or list_attr_celeba.txt, with a row for each image of a folder or example of an "
+    "array; none: do not look for one in the folder",
+)
+LABEL_KINDS = typer.Option(
+    "--label-kinds", help="what labels are: categorical, ordinal or binary, as in male=binary,age=ordinal"
+)
+SHOWN = 8  # classes of a label
+
 data_app = typer.Typer(
-    help="Data sets: list, get, check.", add_completion=False, no_args_is_help=True, rich_markup_mode=None
+    help="Data sets: list, show, get, check.", add_completion=False, no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -24,6 +35,49 @@ def data_list(json: Json = False) -> None:
         return print_json(rows)
     shown = [row | {"counts": ", ".join(f"{n:,} {split}" for split, n in row["counts"].items())} for row in rows]
     print_table(list(rows[0]), [list(row.values()) for row in shown])
+
+
+@data_app.command("show")
+def data_show(
+    data: Annotated[str, typer.Argument(help="what --data of elbo train takes")],
+    size: Annotated[int | None, typer.Option("--size", help="of the images of a folder")] = None,
+    labels: Annotated[str | None, LABELS] = None,
+    label_kinds: Annotated[str | None, LABEL_KINDS] = None,
+    text_column: Annotated[str, typer.Option("--text-column", help="of a table of text")] = "",
+    label_column: Annotated[str, typer.Option("--label-column", help="of a table of text")] = "",
+    json: Json = False,
+) -> None:
+    """Read data as elbo train would, and tell what it holds."""
+    from elboroom.data import registry
+    from elboroom.data.text import Reading
+
+    reading = Reading(text_column=text_column, label_column=label_column)
+    found = registry.load(data, size=size, reading=reading, labels=labels, label_kinds=label_kinds)
+    about = found.about
+    values = {0: "real", 2: "black and white", 256: "bytes"}.get(about.levels, f"{about.levels:,} levels")
+    told: dict[str, Any] = {
+        "name": about.name,
+        "kind": about.kind,
+        "examples": len(found),
+        "shape": list(about.shape),
+        "values": f"vocabulary of {about.levels:,}" if about.kind == "tokens" else values,
+        "splits": {name: len(rows) for name, rows in found.splits.items()},
+        "hash": found.hash,
+    }
+    fields = [vars(field) for field in found.fields.values()]
+    if json:
+        return print_json(told | {"labels": fields})
+    splits = ", ".join(f"{count:,} {name}" for name, count in told["splits"].items())
+    shape = " x ".join(map(str, about.shape)) if about.kind != "tokens" else f"up to {about.shape[0]} tokens"
+    shown = told | {"examples": f"{len(found):,}", "shape": shape, "splits": splits}
+    print_table(["data", ""], [[name, value] for name, value in shown.items()])
+    if fields:
+        rows = [[f.name, f.kind, f.size, _few(f.classes or range(f.size))] for f in found.fields.values()]
+        print_table(["label", "kind", "values", "classes"], rows)
+
+
+def _few(classes: Sequence[object]) -> str:
+    return ", ".join(map(str, classes[:SHOWN])) + (", ..." if len(classes) > SHOWN else "")
 
 
 @data_app.command("get")

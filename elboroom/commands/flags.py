@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from elboroom.commands.catalogue import Entry, Flag
+from elboroom.commands.data import LABEL_KINDS, LABELS
 
 
 def _parameter(flag: Flag, panel: str) -> inspect.Parameter:
@@ -45,6 +46,8 @@ OWN = (
     ("data", str, "dsprites",
      typer.Option("--data", help="a name of elbo data list, a folder of images or text, an .npy, .npz or text file")),
     ("size", int | None, None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")),
+    ("labels", str | None, None, LABELS),
+    ("label_kinds", str | None, None, LABEL_KINDS),
     ("out", Path | None, None,
      typer.Option("--out", help="the folder of the run", show_default="runs/METHOD-DATA-SEED")),
     ("warm", Path | None, None, typer.Option("--from", help="start from the weights of another run")),

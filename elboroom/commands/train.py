@@ -36,8 +36,9 @@ def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
     from elboroom.commands.progress import Bar
     from elboroom.runs import lifecycle
 
-    run = lifecycle.train(method, own["data"], own["out"], size=own["size"], warm=own["warm"], bar=Bar, **options)
-    _trained(run, own["json"])
+    data, out, json = (own.pop(name) for name in ("data", "out", "json"))
+    run = lifecycle.train(method, data, out, bar=Bar, **own, **options)
+    _trained(run, json)
 
 
 def resume(

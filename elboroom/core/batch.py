@@ -18,6 +18,11 @@ class Batch:
     lengths: Tensor | None = None  # text lengths, (B,)
     index: Tensor | None = None  # rows in the data set, (B,)
     step: int = 0
+    y: Tensor | None = (
+        None  # all labels as whole numbers in the order of the data's columns, (B, K); terms predict them
+    )
+    context: Tensor | None = None  # token ids of what a sentence answers, padded, (B, C)
+    context_lengths: Tensor | None = None  # (B,)
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,23 @@ from torch import Tensor
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import CHUNK, About, Bytes, DataSet, Reals, Store
+from elboroom.data.labels import Labels
 
 EXAMPLES = ("x", "X", "images", "imgs", "data")
 LABELS = ("y", "Y", "labels", "label")
+LABEL_NAMES = ("y_names", "names", "label_names")
 HOLDOUT = 0.1
 
 
-def dataset(array: NDArray[Any] | Tensor, name: str = "array", labels: NDArray[Any] | None = None) -> DataSet:
+def dataset(
+    array: NDArray[Any] | Tensor,
+    name: str = "array",
+    labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None = None,
+) -> DataSet:
     """The data set of an array: (N, D) are real vectors; (N, H, W), (N, H, W, C) and (N, C, H, W) are pixels.
 
-    C is 1 or 3. Where both places fit, a torch tensor is read as (N, C, H, W) and a numpy array as (N, H, W, C).
+    C is 1 or 3. Where both places fit, a torch tensor is read as (N, C, H, W) and a numpy array as (N, H, W, C). Labels
+    are one column, several (N, K), which are called label1 to labelK, or a column for each name.
     """
     first = isinstance(array, Tensor)
     values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
@@ -41,11 +48,11 @@ def dataset(array: NDArray[Any] | Tensor, name: str = "array", labels: NDArray[A
         images = _channels(values, name, first)
         store, levels = pixels(images, name)
         shape = images.shape[1:]
-    classes, column = _labels(labels, len(values), name)
+    classes, columns = _labels(labels, len(values), name)
     names = {label: len(known) for label, known in classes.items()}
     kind = "vectors" if values.ndim == 2 else "pixels"
     about = About(name, kind, tuple(shape), len(values), names, levels)  # type: ignore[arg-type]
-    return DataSet(about, store, labels=column, holdout=HOLDOUT, classes=classes)
+    return DataSet(about, store, labels=columns, holdout=HOLDOUT, classes=classes)
 
 
 def read(path: Path, key: str | None = None) -> DataSet:
@@ -57,24 +64,63 @@ def read(path: Path, key: str | None = None) -> DataSet:
         if path.suffix == ".npy":
             return dataset(np.load(path, mmap_mode="r", allow_pickle=False), name)
         with np.load(path, allow_pickle=False) as archive:
-            keys = list(archive.files)
-            x, y = _keys(keys, key, path)
-            return dataset(archive[x], name, archive[y] if y else None)
+            x = _examples(archive.files, key, path)
+            beside = [] if key else [k for k in archive.files if k != x]
+            return dataset(archive[x], name, _beside(archive, x, beside, path) if beside else None)
     except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise Problem(f"{path} cannot be read as an array: {error}") from error
 
 
-def _keys(keys: list[str], key: str | None, path: Path) -> tuple[str, str | None]:
+def _examples(keys: list[str], key: str | None, path: Path) -> str:
+    """The array that holds the examples."""
     if key is not None:
         if key not in keys:
             raise unknown(f"array in {path.name}", key, keys)
-        return key, None
-    if len(keys) == 1:
-        return keys[0], None
-    x, y = [k for k in keys if k in EXAMPLES], [k for k in keys if k in LABELS]
-    if len(keys) == 2 and len(x) == len(y) == 1:
-        return x[0], y[0]
-    raise Problem(f"{path} holds {', '.join(sorted(keys)) or 'nothing'}; name one array of it as {path}:KEY")
+        return key
+    likely = [k for k in keys if k in EXAMPLES] if len(keys) > 1 else keys
+    if len(likely) != 1:
+        raise _unclear(keys, path)
+    return likely[0]
+
+
+def _beside(archive: Any, x: str, keys: list[str], path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    """The labels among the arrays beside x: columns of its length, and one table of columns with their names or none."""
+    n, shapes = _header(archive, x)[0], {key: _header(archive, key) for key in keys}
+    tables = [key for key in keys if key in LABELS and len(shapes[key]) == 2 and shapes[key][0] == n]
+    named = [key for key in keys if key in LABEL_NAMES] if tables else []
+    columns = [key for key in keys if key not in (*tables, *named)]
+    if any(shapes[key] != (n,) for key in columns if key not in LABELS) or len(tables) > 1 or len(named) > 1:
+        raise _unclear(archive.files, path)
+    if not tables and len(columns) == 1 and columns[0] in LABELS:
+        return np.asarray(archive[columns[0]])  # called label, whatever its key
+    found = {key: np.asarray(archive[key]) for key in columns}
+    for key in tables:
+        values = np.asarray(archive[key])
+        names = np.asarray(archive[named[0]]).ravel() if named else _numbered(values.shape[1])
+        if len(names) != values.shape[1]:
+            raise Problem(f"{path} has {values.shape[1]} columns of labels in {key}, and {len(names)} names of them")
+        more = dict(zip(map(str, names), values.T, strict=True))
+        if len(more) < len(names) or more.keys() & found:
+            raise Problem(f"{path} has two labels of one name")
+        found = more | found
+    return found
+
+
+def _unclear(keys: Sequence[str], path: Path) -> Problem:
+    return Problem(f"{path} holds {', '.join(sorted(keys)) or 'nothing'}; name one array of it as {path}:KEY")
+
+
+def _header(archive: Any, key: str) -> tuple[int, ...]:
+    """The shape of an array in an archive, read without the array; nothing is unpickled."""
+    with archive.zip.open(f"{key}.npy") as member:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape: tuple[int, ...] = read(member)[0]
+        return shape
+
+
+def _numbered(count: int) -> list[str]:
+    return ["label"] if count == 1 else [f"label{k}" for k in range(1, count + 1)]
 
 
 def pixels(images: NDArray[Any], name: str) -> tuple[Store, int]:
@@ -125,16 +171,33 @@ def _finite(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _labels(labels: NDArray[Any] | None, n: int, name: str) -> tuple[dict[str, list[str]], NDArray[np.int64] | None]:
-    if labels is None:
-        return {}, None
-    if labels.shape not in ((n,), (n, 1)):
-        raise Problem(f"'{name}' has {n} examples but labels of shape {labels.shape}; one label each is needed")
-    if labels.dtype.kind == "f" and not np.all(labels == np.rint(labels)):
-        raise Problem(f"the labels of '{name}' are not whole numbers")
-    values, column = np.unique(labels.ravel(), return_inverse=True)
-    names = [value if isinstance(value, str) else f"{value:g}" for value in values.tolist()]
-    return {"label": names}, column.reshape(n, 1)
+def _labels(labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None, n: int, name: str) -> Labels:
+    """The labels with their values in order."""
+    if not isinstance(labels, Mapping):
+        table = np.zeros((n, 0)) if labels is None else np.asarray(labels)
+        table = table[:, None] if table.ndim == 1 else table
+        if table.ndim != 2 or len(table) != n:
+            raise Problem(
+                f"'{name}' has {n} examples but labels of shape {np.asarray(labels).shape}; a row each is needed"
+            )
+        labels = dict(zip(_numbered(table.shape[1]), table.T, strict=True)) if table.shape[1] else {}
+    classes, columns = dict[str, tuple[str, ...]](), [np.zeros((n, 0), np.int64)]
+    for label, values in labels.items():
+        known, column = _column(np.asarray(values), n, "" if label == "label" else f" '{label}'", name)
+        classes[label] = known
+        columns.append(column)
+    return Labels(classes, np.column_stack(columns))
+
+
+def _column(values: NDArray[Any], n: int, label: str, name: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    if values.shape not in ((n,), (n, 1)):
+        raise Problem(f"'{name}' has {n} examples but labels{label} of shape {values.shape}; one each is needed")
+    if values.dtype.kind not in "buifU":
+        raise Problem(f"the labels{label} of '{name}' are of type {values.dtype}; whole numbers or strings are needed")
+    if values.dtype.kind == "f" and not (np.all(np.isfinite(values)) and np.all(values == np.rint(values))):
+        raise Problem(f"the labels{label} of '{name}' are not whole numbers")
+    known, column = np.unique(values.ravel(), return_inverse=True)
+    return tuple(v if isinstance(v, str) else str(int(v)) for v in known.tolist()), column.reshape(n)
 
 
 def _starts(array: NDArray[Any]) -> range:

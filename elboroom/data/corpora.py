@@ -12,6 +12,7 @@ from typing import NamedTuple
 from elboroom.core.problem import Problem, unknown
 from elboroom.data import places
 from elboroom.data.dataset import DataSet
+from elboroom.data.fields import CATEGORICAL
 from elboroom.data.lines import Example, lines
 from elboroom.data.text import Reading, gather
 
@@ -120,7 +121,7 @@ def caption_style(folder: Path, reading: Reading | None = None) -> DataSet:
         for text, _ in _plain([folder / f"sentiment.{part}.{k}"], encoding):
             split = "train" if part == "train" else "test" if _squeezed(text) in humans else "valid"
             parts[split].append((text, (style,)))
-    return gather("caption-style", parts, {"style": STYLE}, reading)
+    return gather("caption-style", parts, {"style": STYLE}, reading, kinds={"style": "binary"})
 
 
 def dailydialog(folder: Path, reading: Reading | None = None) -> DataSet:
@@ -135,8 +136,9 @@ def dailydialog(folder: Path, reading: Reading | None = None) -> DataSet:
     train = {_squeezed(text).lower() for text, _, _ in parts["train"]}
     for split in ("valid", "test"):
         parts[split] = [entry for entry in parts[split] if _squeezed(entry[0]).lower() not in train]
-    labels = {"act": ACTS, "emotion": EMOTIONS}
-    return gather("dailydialog", {split: _utterances(some) for split, some in parts.items()}, labels, reading)
+    read = {split: _utterances(some) for split, some in parts.items()}
+    labels, kinds = {"act": ACTS, "emotion": EMOTIONS}, dict.fromkeys(("act", "emotion"), CATEGORICAL)
+    return gather("dailydialog", read, labels, reading, kinds=kinds)
 
 
 def yelp_sentiment(folder: Path, reading: Reading | None = None) -> DataSet:
@@ -155,7 +157,7 @@ def yelp_sentiment(folder: Path, reading: Reading | None = None) -> DataSet:
     for label, text in _reviews(folder / SHEN, "test"):
         if text not in held and text not in turns:
             parts["train"].append((text, (label,)))
-    return gather("yelp-sentiment", parts, {"sentiment": SENTIMENT}, reading)
+    return gather("yelp-sentiment", parts, {"sentiment": SENTIMENT}, reading, kinds={"sentiment": "ordinal"})
 
 
 def _reviews(folder: Path, part: str) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol, cast, final, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.data.fields import Field, FieldKind, checked_kind, usual
 from elboroom.data.tokens import END, PAD, START, Tokeniser
 
 Kind = Literal["pixels", "vectors", "tokens"]
@@ -32,6 +33,15 @@ class About:
     n: int  # training examples
     labels: dict[str, int]  # what is observed beside x: name -> number of values, in column order
     levels: int = 256  # 2 binary, 256 8-bit, 0 real valued; of tokens the size of the vocabulary
+    kinds: dict[str, FieldKind] = field(default_factory=dict)  # of each label; binary or categorical if not said
+
+    def __post_init__(self) -> None:
+        for name, kind in self.kinds.items():
+            if name not in self.labels:
+                raise unknown(f"label of {self.name}", name, self.labels)
+            checked_kind(kind)
+        kinds = {name: self.kinds.get(name, usual(size)) for name, size in self.labels.items()}
+        object.__setattr__(self, "kinds", kinds)
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dict."""
@@ -48,6 +58,7 @@ class About:
                 n=int(entry["n"]),
                 labels={str(name): int(size) for name, size in entry["labels"].items()},
                 levels=int(entry["levels"]),
+                kinds={str(name): kind for name, kind in entry.get("kinds", {}).items()},  # none in runs of old
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Problem(f"this is not a description of a data set: {error!r}") from error
@@ -208,6 +219,7 @@ class DataSet:
         }  # what the values of a label mean
         self._text = text
         self._hash = hash
+        self._under: DataSet | None = None  # the data whose labels were given other kinds
         if len(store) < 2:
             raise Problem(f"'{about.name}' has {len(store)} example{'s' * (len(store) == 0)}; at least 2 are needed")
 
@@ -219,8 +231,27 @@ class DataSet:
         return f"DataSet({self.about.name}: {self.about.kind} {self.about.shape}, {parts})"
 
     @property
+    def fields(self) -> dict[str, Field]:
+        """What is observed beside x, by name, in the order of the columns of `labels`."""
+        about = self.about
+        return {n: Field(n, about.kinds[n], self.classes.get(n, ()), size) for n, size in about.labels.items()}
+
+    @property
+    def _plain(self) -> DataSet:
+        """The same data with the kinds of labels that it says itself."""
+        return self if self._under is None else self._under
+
+    @property
+    def said_kinds(self) -> dict[str, FieldKind]:
+        """The kinds of labels that the user said and that are not the data set's own."""
+        return {name: kind for name, kind in self.about.kinds.items() if kind != self._plain.about.kinds[name]}
+
+    @property
     def hash(self) -> str:
-        """SHA-256 of the examples as kept and of their labels, whatever the split; computed once."""
+        """SHA-256 of the examples as kept, their labels and the kinds that the user said; computed once."""
+        if self._under is not None and self._hash is None:
+            said = sorted(self.said_kinds.items())
+            self._hash = hashlib.sha256(f"{self._plain.hash} {said}".encode()).hexdigest()
         if self._hash is None:
             digest = hashlib.sha256(repr((self.about.shape, self.about.levels, self.about.labels)).encode())
             for part in self.store.raw():
@@ -282,10 +313,45 @@ class DataSet:
             parts.append(torch.nn.functional.one_hot(column, self.about.labels[name]).float())
         return torch.cat(parts, dim=1)
 
+    def with_kinds(self, kinds: Mapping[str, FieldKind]) -> DataSet:
+        """The same data with labels of these kinds; the values of one that becomes ordinal are numbered by size."""
+        for name in kinds:
+            if name not in self.about.labels:
+                raise unknown(f"label of {self.about.name}", name, self.about.labels)
+        plain, wanted = self._plain, self.about.kinds | dict(kinds)
+        if wanted == self.about.kinds:
+            return self
+        if wanted == plain.about.kinds:
+            return plain
+        labels, classes = plain.labels.copy(), dict(plain.classes)
+        for column, known in enumerate(plain.fields.values()):
+            if wanted[known.name] != known.kind:
+                order = known.order(wanted[known.name])
+                labels[:, column] = np.argsort(order)[labels[:, column]]
+                classes |= {known.name: tuple(known.classes[i] for i in order)} if known.classes else {}
+        kept = (plain.label_values, plain.holdout, None, plain.tokeniser, plain._text, classes)
+        made = DataSet(replace(plain.about, kinds=wanted), plain.store, plain.splits, labels, *kept)
+        made._under = plain
+        return made
+
+    def with_labels(self, classes: Mapping[str, Sequence[str]], labels: NDArray[np.int64]) -> DataSet:
+        """The same data with more labels: what the values of each are called, and their columns, (N, K)."""
+        if self.about.kind == "tokens":
+            raise Problem(f"the labels of '{self.about.name}' are read with its text")
+        if twice := next((name for name in classes if name in self.about.labels), None):
+            raise Problem(f"'{self.about.name}' has a label '{twice}' already: call the other one something else")
+        plain, more = self._plain, {name: len(values) for name, values in classes.items()}
+        about = replace(plain.about, labels=plain.about.labels | more)
+        columns, named = np.column_stack([plain.labels, labels]), plain.classes | dict(classes)
+        kept = (plain.label_values, plain.holdout)
+        return DataSet(about, plain.store, plain.splits, columns, *kept, classes=named).with_kinds(self.about.kinds)
+
     def hold_out(self, share: float, name: str = "test") -> DataSet:
         """The same data with a random share of "train" moved to the split `name`; the same rows every time."""
         if share == 0:
             return self
+        if self._under is not None:
+            return self._under.hold_out(share, name).with_kinds(self.about.kinds)
         if not 0 < share < 1:
             raise Problem(f"the share to hold out is between 0 and 1, not {share:g}")
         if name in self.splits:

@@ -18,6 +18,7 @@ from torch import Tensor
 from elboroom.core.problem import Problem
 from elboroom.data import places
 from elboroom.data.dataset import CHUNK, About, DataSet, chunks
+from elboroom.data.fields import CATEGORICAL, ORDINAL
 
 Progress = Callable[[int, int], None]
 Ints = NDArray[np.int64]
@@ -203,7 +204,9 @@ def packed(progress: Progress | None = None, blocks: int = BLOCKS) -> tuple[NDAr
 def load(progress: Progress | None = None) -> DataSet:
     """All of dSprites, which the literature trains on whole; its factors are its labels."""
     images, checksum = packed(progress)
-    about = About("dsprites", "pixels", (1, SIDE, SIDE), COUNT, dict(zip(FACTORS, SIZES, strict=True)), levels=2)
+    sizes = dict(zip(FACTORS, SIZES, strict=True))
+    kinds = dict.fromkeys(FACTORS, ORDINAL) | {"shape": CATEGORICAL}
+    about = About("dsprites", "pixels", (1, SIDE, SIDE), COUNT, sizes, levels=2, kinds=kinds)
     return DataSet(about, Sprites(images), None, factors(np.arange(COUNT)), VALUES, hash=checksum)
 
 

@@ -14,6 +14,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import places
 from elboroom.data.arrays import HOLDOUT, pixels
 from elboroom.data.dataset import About, DataSet
+from elboroom.data.labels import chosen, of_files
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 SPLITS = {"train": "train", "valid": "valid", "val": "valid", "test": "test"}
@@ -23,10 +24,13 @@ Progress = Callable[[int, int], None]
 UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
 
 
-def load(folder: Path, size: int | None = None, progress: Progress | None = None) -> DataSet:
+def load(
+    folder: Path, size: int | None = None, progress: Progress | None = None, labels: str | Path | None = None
+) -> DataSet:
     """The images under `folder`, grey if all are grey, else RGB; `size` makes them size x size.
 
-    Sub-folders are labels, unless they are called train, valid (or val) and test: then they are splits.
+    Sub-folders are labels, unless they are called train, valid (or val) and test: then they are splits. `labels` is a
+    table of more, looked for in the folder where none is said.
     """
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if len(files) < 2:
@@ -34,14 +38,17 @@ def load(folder: Path, size: int | None = None, progress: Progress | None = None
         raise Problem(f"{found} in {folder}; at least 2 are needed ({', '.join(s[1:] for s in SUFFIXES)})")
     if size is not None and size < 1:
         raise Problem(f"the size of images is at least 1, not {size}")
+    table = chosen(labels, folder)
+    more = of_files(table, folder, files) if table is not None else None
     shape = _shape(files, size)
     images = _decoded(folder, files, shape, progress)
-    splits, labels, classes = _meaning([path.relative_to(folder).parts[:-1] for path in files])
+    splits, column, classes = _meaning([path.relative_to(folder).parts[:-1] for path in files])
     store, levels = pixels(images, str(folder))
     names = {name: len(values) for name, values in classes.items()}
     about = About(str(folder), "pixels", shape, len(files), names, levels)
     holdout = 0.0 if splits and "test" in splits else HOLDOUT
-    return DataSet(about, store, splits, labels, holdout=holdout, classes=classes)
+    data = DataSet(about, store, splits, column, holdout=holdout, classes=classes)
+    return data if more is None else data.with_labels(*more)
 
 
 def decode(image: Image.Image, mode: str, size: tuple[int, int]) -> NDArray[np.uint8]:

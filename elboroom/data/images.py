@@ -19,6 +19,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import places
 from elboroom.data.arrays import HOLDOUT, pixels
 from elboroom.data.dataset import About, Bits, Bytes, DataSet
+from elboroom.data.fields import CATEGORICAL
 from elboroom.data.folder import UNREADABLE, decode
 
 Images = NDArray[np.uint8]
@@ -69,7 +70,7 @@ def digits(folder: Path, name: str) -> DataSet:
     train, train_labels, test, test_labels = (idx(folder / file) for file in IDX)
     images = np.concatenate([train, test])[:, None]  # (N, 1, 28, 28)
     labels = np.concatenate([train_labels, test_labels]).reshape(-1, 1)
-    about = About(name, "pixels", images.shape[1:], len(train), {"label": 10})
+    about = About(name, "pixels", images.shape[1:], len(train), {"label": 10}, kinds={"label": "categorical"})
     return DataSet(about, Bytes(images), _stacked(len(train), len(test)), labels)
 
 
@@ -149,7 +150,7 @@ def omniglot(folder: Path, size: int | None = None, progress: Progress | None = 
     characters, character = np.unique(["/".join(parts) for parts in parents], return_inverse=True)
     store, levels = pixels(images, "omniglot")
     names = {"alphabet": len(alphabets), "character": len(characters)}
-    about = About("omniglot", "pixels", (1, side, side), len(images), names, levels)
+    about = About("omniglot", "pixels", (1, side, side), len(images), names, levels, dict.fromkeys(names, CATEGORICAL))
     return DataSet(about, store, labels=np.stack([alphabet, character], axis=1), holdout=HOLDOUT)
 
 

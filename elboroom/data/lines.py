@@ -165,19 +165,27 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, entry
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def table(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a .tsv or .csv file with the numbers of their lines, its header first; all have as many cells."""
     style: dict[str, Any] = {"strict": True}
     if path.suffix.lower() == ".tsv":
         style = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
     reader = csv.reader((line for _, line in lines(path)), **style)
     try:
         header = [name.strip() for name in next(reader, [])]
+        yield reader.line_num, header
         for row in filter(None, reader):
             if len(row) != len(header):
                 raise Problem(f"line {reader.line_num} of {path} has {len(row)} cells, its header {len(header)}")
-            yield reader.line_num, dict(zip(header, row, strict=True))
+            yield reader.line_num, row
     except csv.Error as error:
         raise Problem(f"line {reader.line_num} of {path} cannot be read as a table: {error}") from error
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = table(path)
+    _, header = next(rows)
+    return ((number, dict(zip(header, row, strict=True))) for number, row in rows)
 
 
 def _column(path: Path, names: Sequence[str], wanted: str, what: str) -> str:

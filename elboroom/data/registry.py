@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from elboroom.core.problem import Problem, nearest, unknown
 from elboroom.data import arrays, dsprites, folder, lines, places, text
 from elboroom.data.dataset import DataSet
 from elboroom.data.download import Progress, checksum, fetch
+from elboroom.data.fields import said_kinds
+from elboroom.data.labels import chosen, of_rows
 from elboroom.data.sources import SOURCES, Source
 from elboroom.data.text import Reading
 
@@ -49,26 +51,48 @@ def load(
     size: int | None = None,
     progress: Progress | None = None,
     reading: Reading | None = None,
+    labels: str | Path | None = None,
+    label_kinds: str | Mapping[str, str] | None = None,
 ) -> DataSet:
     """The data set of a registered name, a file or folder of text or images, a .npy or .npz, an array, or sentences.
 
-    `file.npz:key` names one array of several. `size` is of images, and `reading` of text: how it becomes tokens.
+    `file.npz:key` names one array of several. `size` is of images, and `reading` of text: how it becomes tokens. `labels`
+    is a table of the labels of a folder of images or an array, `label_kinds` what labels are: `male=binary,age=ordinal`.
     """
+    kinds = said_kinds(label_kinds)
+    data = _load(source, size, progress, reading, labels)
+    if kinds and not data.about.labels:
+        raise Problem(f"'{data.about.name}' has no labels, so their kinds cannot be said")
+    return data.with_kinds(kinds)
+
+
+def _load(
+    source: str | Path | Sequence[str] | NDArray[Any] | Tensor | DataSet,
+    size: int | None,
+    progress: Progress | None,
+    reading: Reading | None,
+    labels: str | Path | None,
+) -> DataSet:
     known = SOURCES.get(source) if isinstance(source, str) else None
     path = Path(source).expanduser() if isinstance(source, str | Path) and known is None else None
     is_text = known.read is not None if known else path is not None and _is_text(path)
+    if chosen(labels) and (known is not None or isinstance(source, DataSet)):
+        told = known.name if known else "a DataSet"
+        raise Problem(f"{told} has its own labels: a table of labels is for folders of images and for arrays")
+    if chosen(labels) and (is_text or isinstance(source, list | tuple)):
+        raise Problem("the labels of text are columns of its own file: name them with --label-column, not --labels")
     if isinstance(source, list | tuple):
         return text.handed(source, None, reading)
     if reading is not None and reading != Reading() and not is_text:
         raise Problem("tokens, vocabulary and columns can be chosen for text only")
     if path is not None and path.is_dir() and not is_text:
-        return folder.load(path, size, progress)
+        return folder.load(path, size, progress, labels)
     if size is not None and not (known is not None and known.sizes):
         raise Problem("a size can be chosen for folders of images and for omniglot only")
     if isinstance(source, DataSet):
         return source
     if isinstance(source, np.ndarray | Tensor):
-        return arrays.dataset(source)
+        return _labelled(arrays.dataset(source), labels)
     if known is not None:
         return _named(known, size, progress, reading)
     if path is None:
@@ -77,9 +101,9 @@ def load(
         return text.load(path, reading)
     file, colon, key = str(path).rpartition(":")
     if colon and file.endswith(".npz"):
-        return arrays.read(Path(file), key)
+        return _labelled(arrays.read(Path(file), key), labels)
     if path.suffix in (".npy", ".npz"):
-        return arrays.read(path)
+        return _labelled(arrays.read(path), labels)
     if path.is_file():
         raise Problem(f"{path} is neither a folder of images nor a .npy or .npz file nor text")
     if len(path.parts) > 1 or isinstance(source, Path):
@@ -87,6 +111,12 @@ def load(
     if path.suffix:
         raise Problem(f"there is no file {path}")
     raise unknown("data set", str(source), names())
+
+
+def _labelled(data: DataSet, labels: str | Path | None) -> DataSet:
+    """Data with the labels of a table beside its own, a row for each example."""
+    table = chosen(labels)
+    return data if table is None else data.with_labels(*of_rows(table, len(data), data.about.name))
 
 
 def lasting(source: str | Path) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from elboroom.core.problem import Problem
 from elboroom.data.arrays import HOLDOUT
 from elboroom.data.dataset import DataSet
+from elboroom.data.fields import CATEGORICAL, ORDINAL
 from elboroom.data.text import Corpus, Ints, Reading
 
 Forms = tuple[str, str, str]  # of a verb: keep, keeps, kept
@@ -52,6 +53,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }
 FACTORS = tuple(VALUES)
 SIZES = tuple(len(values) for values in VALUES.values())
+KINDS = dict.fromkeys(FACTORS, CATEGORICAL) | dict.fromkeys(("number", "tense", "negation", "polarity"), ORDINAL)
 COUNT = int(np.prod(SIZES))
 RANGE = f"factors of a sentence are {', '.join(FACTORS)}, each from 0 and below {SIZES}"
 
@@ -138,5 +140,5 @@ def load(reading: Reading | None = None) -> DataSet:
     lengths = np.add.outer([len(head) for head in heads], [len(tail) for tail in tails]).ravel()
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     rows = np.arange(COUNT)
-    corpus = Corpus("sentences", reading, list(types), ids, offsets, factors(rows), VALUES, {"train": COUNT})
+    corpus = Corpus("sentences", reading, list(types), ids, offsets, factors(rows), VALUES, {"train": COUNT}, KINDS)
     return corpus.tokenised({"train": rows}, HOLDOUT)

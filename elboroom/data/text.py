@@ -7,7 +7,7 @@ import re
 import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from elboroom.core.problem import Problem
 from elboroom.data.arrays import HOLDOUT
 from elboroom.data.dataset import About, DataSet, Ragged, chunks, runs
+from elboroom.data.fields import FieldKind
 from elboroom.data.lines import NONE, Example, examples, named
 from elboroom.data.tokens import BYTES, Subwords, Tokeniser, as_bytes, byte_pairs, most_frequent
 
@@ -60,6 +61,7 @@ class Corpus:
     labels: Ints  # (N, K)
     classes: dict[str, tuple[str, ...]]
     read: dict[str, int]  # how many sentences each split had when it was read
+    kinds: Mapping[str, FieldKind] = field(default_factory=dict)  # of its labels, where they are not the usual ones
 
     def sentences(self, index: Ints) -> list[str]:
         """The sentences at `index`."""
@@ -74,7 +76,8 @@ class Corpus:
         tokeniser, store = self._fitted(splits["train"])
         sizes = {name: len(values) for name, values in self.classes.items()}
         longest = int(store.lengths(np.arange(len(store))).max(initial=0))
-        about = About(self.name, "tokens", (longest,), len(splits["train"]), sizes, tokeniser.size)
+        size = len(splits["train"])
+        about = About(self.name, "tokens", (longest,), size, sizes, tokeniser.size, dict(self.kinds))
         return DataSet(about, store, splits, self.labels, None, holdout, self.hash, tokeniser, self, self.classes)
 
     def _fitted(self, train: Ints) -> tuple[Tokeniser, Ragged]:
@@ -150,6 +153,7 @@ def gather(
     labels: Mapping[str, Sequence[str] | None] | None = None,
     reading: Reading | None = None,
     holdout: float = 0.0,
+    kinds: Mapping[str, FieldKind] | None = None,
 ) -> DataSet:
     """The data set of sentences that come one by one, with a value for each of `labels`.
 
@@ -187,6 +191,7 @@ def gather(
         np.column_stack([np.zeros((len(offsets) - 1, 0), np.int64), *(column for _, column in coded.values())]),
         {label: values for label, (values, _) in coded.items()},
         {split: len(some) for split, some in rows.items()},
+        kinds or {},
     ).tokenised(rows, holdout)
 
 

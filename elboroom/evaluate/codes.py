@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,17 +25,13 @@ from elboroom.core.law import law_of
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet, chunks
+from elboroom.data.fields import FieldKind
 from elboroom.evaluate.disentanglement.factors import Kind
 from elboroom.evaluate.disentanglement.source import Grid, Rows, Source
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import write_json
 
 Progress = Callable[[int, int], None]
-
-CATEGORIES = {  # labels whose order means nothing
-    *("shape", "label", "y", "class", "category", "digit", "object"),
-    *("subject", "verb", "adjective", "adverbial", "style", "act", "emotion"),
-}
 
 
 class Encoded(Protocol):
@@ -59,6 +55,7 @@ class CodeTable:
     logvar: NDArray[np.float32] | None  # None where q is no diagonal Gaussian
     labels: NDArray[np.int64]  # (N, K)
     sizes: dict[str, int]  # number of values by name of label
+    kinds: dict[str, FieldKind] = field(default_factory=dict)  # of labels by name
     allow_smaller: bool = False  # whether a protocol may take fewer rows than it asks for
 
     def __len__(self) -> int:
@@ -76,7 +73,7 @@ class CodeTable:
     def source(self) -> Source:
         """Where metrics draw from: the grid of factors, or the rows as they are."""
         names = tuple(self.sizes)
-        kinds: list[Kind] = ["categorical" if name in CATEGORIES else "ordinal" for name in names]
+        kinds: list[Kind] = ["ordinal" if self.kinds[name] == "ordinal" else "categorical" for name in names]
         if self.is_grid:
             return Grid(self.mu, self.logvar, tuple(self.sizes.values()), names, kinds=kinds)
         if not names or bool(np.all(self.labels == self.labels[:1])):  # nothing to tell, but codes there are
@@ -101,7 +98,8 @@ def code_table(
         found = _kept(folder, seal)
     if found is None:
         raise Problem(f"the codes in {folder} cannot be read back")
-    return replace(found, labels=data.labels, sizes=dict(data.about.labels), allow_smaller=allow_smaller)
+    about = data.about
+    return replace(found, labels=data.labels, sizes=dict(about.labels), kinds=about.kinds, allow_smaller=allow_smaller)
 
 
 def weights_hash(module: nn.Module) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from elboroom.core.problem import Problem
 from elboroom.core.stages import model_state
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
+from elboroom.data.labels import lasting
 from elboroom.data.text import Reading
 from elboroom.data.tokens import TOKENISER, kept
 from elboroom.runs.run import Run, rebuilt
@@ -27,6 +29,8 @@ def train(
     out: str | Path | None = None,
     *,
     size: int | None = None,
+    labels: str | Path | None = None,
+    label_kinds: str | Mapping[str, str] | None = None,
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
     warm: str | Path | None = None,
@@ -36,7 +40,8 @@ def train(
     """Trains a method on data and returns the run.
 
     data: a registered name, a folder of images, an .npy or .npz file, an array, a text file or folder, a list of
-    sentences, or a DataSet. Options are those of the method, of the model (latent, net, likelihood, ...), of training
+    sentences, or a DataSet. labels: a table of them, for a folder of images or an array. label_kinds: what labels are,
+    as in {"age": "ordinal"}. Options are those of the method, of the model (latent, net, likelihood, ...), of training
     (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...).
     """
     source = "array"
@@ -44,8 +49,9 @@ def train(
         source = registry.lasting(data)
         data = type(data)(source)
     reading = checked(Reading, {name: options.pop(name) for name in Reading.model_fields if name in options})
-    found = registry.load(data, size=size, reading=reading)
-    spec = specify(method, found, source, size, options, reading)
+    labels = lasting(labels)
+    found = registry.load(data, size=size, reading=reading, labels=labels, label_kinds=label_kinds)
+    spec = specify(method, found, source, size, options, reading, labels)
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
     session.device_of(spec.fit)
@@ -98,7 +104,11 @@ def load(
 
 def _handed(data: Any, spec: Spec) -> DataSet | None:
     """Data of one's own, which is handed in again, read as then."""
-    return data if data is None or isinstance(data, DataSet) else registry.load(data, reading=spec.reading)
+    if data is None:
+        return None
+    if isinstance(data, DataSet):
+        return data.with_kinds(spec.data.get("label_kinds", {}))
+    return registry.load(data, reading=spec.reading, **spec.labelling)
 
 
 def _new_folder(out: str | Path | None, spec: Spec) -> Path:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _FILES = {
     "Study": ("studies.study", "Study"),
     "presets": ("studies.study", "presets"),
-    "query": ("studies.results.table", "query"),
-    "results": ("studies.results.table", "results"),
+    "query": ("studies.analysis.table", "query"),
+    "results": ("studies.analysis.table", "results"),
     "run_study": ("studies.run", "run_study"),
-    "summarise": ("studies.results.summary", "summary"),
+    "summarise": ("studies.analysis.summary", "summary"),
     "write_report": ("report.study", "write_report"),  # of a room above: nothing in here uses it
 }
 __all__ = ["Study", "presets", "query", "results", "run_study", "summarise", "write_report"]

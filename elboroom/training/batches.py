@@ -130,4 +130,5 @@ def batch_of(
     """These rows of a data set as a Batch."""
     u = data.u(rows, given) if given else None
     lengths = data.lengths(rows) if data.about.kind == "tokens" else None
-    return Batch(data.x(rows), u, lengths, torch.from_numpy(rows), step).to(torch.device(device))
+    y = torch.from_numpy(data.labels[rows]) if data.about.labels else None
+    return Batch(data.x(rows), u, lengths, torch.from_numpy(rows), step, y).to(torch.device(device))

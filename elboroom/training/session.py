@@ -106,7 +106,8 @@ def data_of(spec: Spec, own: Own) -> DataSet:
     """The data of a spec, split as then; refuses data that has changed since."""
     if own.data is None and "data" in spec.own:
         raise Problem("this run was trained on an array of your own: hand it in again, as data=...")
-    data = own.data or registry.load(spec.data["source"], size=spec.data["size"], reading=spec.reading)
+    source, size = spec.data["source"], spec.data["size"]
+    data = own.data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
     data = split(data, spec.fit, spec.card.looks)

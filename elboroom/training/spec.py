@@ -19,6 +19,7 @@ from elboroom.build.registry import Card, checked
 from elboroom.core.files import refuse_links, write_json
 from elboroom.core.problem import Problem, nearest
 from elboroom.data.dataset import About, DataSet
+from elboroom.data.labels import NONE
 from elboroom.data.text import Reading
 from elboroom.methods import card
 from elboroom.training.batches import steps_of
@@ -54,7 +55,7 @@ class Spec(BaseModel):
     options: dict[str, Any]
     model: Choices
     fit: Fit
-    data: dict[str, Any]  # about, source, size, hash, splits
+    data: dict[str, Any]  # about, source, size, labels, label_kinds, hash, splits
     until: int  # the step at which the run ends; more than fit.steps if it was prolonged
     own: list[str] = Field(default_factory=list)  # what the user handed in: data, encoder, decoder
     warm: str = ""  # the run whose weights it started from
@@ -70,6 +71,11 @@ class Spec(BaseModel):
     def reading(self) -> Reading:
         """How its text became tokens."""
         return Reading(**self.data.get("reading", {}))
+
+    @property
+    def labelling(self) -> dict[str, Any]:
+        """The table and the kinds of labels that were said, as the data is loaded with; old runs looked for no table."""
+        return {"labels": self.data.get("labels", NONE), "label_kinds": self.data.get("label_kinds")}
 
     @property
     def card(self) -> Card:
@@ -89,7 +95,8 @@ class Spec(BaseModel):
     @property
     def command(self) -> str:
         """The command that makes this run again."""
-        flags = {"data": self.data["source"], "size": self.data["size"]}
+        flags = {name: self.data.get(key) for name, key in (("data", "source"), ("size", "size"), ("labels", "labels"))}
+        flags["label_kinds"] = ",".join(f"{name}={kind}" for name, kind in self.data.get("label_kinds", {}).items())
         flags |= self.reading.model_dump(exclude_defaults=True)
         flags |= {k: v for k, v in self.options.items() if v != self._default(k)}
         flags |= self.model.model_dump(exclude_defaults=True) | self.fit.model_dump(exclude_defaults=True)
@@ -133,6 +140,7 @@ def specify(
     size: int | None,
     given: dict[str, Any],
     reading: Reading | None = None,
+    labels: str | None = None,
 ) -> Spec:
     """The spec for options named as in the signatures of the builder, Choices and Fit; refuses what none of them has."""
     if data.about.kind != "tokens" and reading not in (None, Reading()):
@@ -170,6 +178,8 @@ def specify(
             "about": data.about.to_json(),
             "source": source,
             "size": size,
+            "labels": labels,
+            "label_kinds": data.said_kinds,
             "hash": data.hash,
             "splits": {name: len(rows) for name, rows in data.splits.items()},
             "rows": data.split_hash,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import About, Bytes, DataSet
+from elboroom.data.fields import CATEGORICAL, ORDINAL
 from elboroom.evaluate.codes import code_table
 from elboroom.evaluate.disentanglement import Grid, Rows, beta_vae, evaluate, factor_vae
 from elboroom.evaluate.disentanglement.source import Floats, Ints
@@ -53,7 +54,9 @@ def _data(order: slice = slice(None)) -> DataSet:
     images = np.zeros((len(labels), 1, 8, 8), np.uint8)
     for image, (shape, x, y) in zip(images, labels, strict=True):
         image[0, x : x + 3, y : y + 3] = 255 if shape else np.eye(3) * 255
-    return DataSet(About("grid", "pixels", (1, 8, 8), len(labels), SIZES), Bytes(images), labels=labels)
+    kinds = dict.fromkeys(SIZES, ORDINAL) | {"shape": CATEGORICAL}
+    about = About("grid", "pixels", (1, 8, 8), len(labels), SIZES, kinds=kinds)
+    return DataSet(about, Bytes(images), labels=labels)
 
 
 def _study(folder: Path, posterior: nn.Module, data: DataSet | None = None) -> Study:

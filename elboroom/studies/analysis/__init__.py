@@ -1,1 +1,1 @@
-"""The results of a study: tables, summaries, charts, and the page that shows them."""
+"""What a study shows: tables, summaries, charts, pictures of its runs."""

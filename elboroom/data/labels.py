@@ -1,0 +1,206 @@
+"""Labels of one's own in a table: a row for each file of a folder, or a row for each example of an array."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elboroom.core.problem import Problem
+from elboroom.data.fields import numbers
+from elboroom.data.lines import MOST_LABELS, TABLES, lines, table
+
+NAMES = ("labels.csv", "labels.tsv", "attributes.csv", "list_attr_celeba.txt")  # looked for in a folder of images
+NONE = "none"  # the table that says: do not look for one
+FILE_COLUMNS = ("file", "filename", "image", "image_id", "name")  # whatever their case
+CELEBA = ("-1", "1")  # the values of an attribute of CelebA
+
+Rows = Iterator[tuple[int, list[str]]]  # the number of a line, its cells
+
+
+class Labels(NamedTuple):
+    """Labels by name with what their values are called, and a column of their numbers for each, (N, K)."""
+
+    classes: dict[str, tuple[str, ...]]
+    columns: NDArray[np.int64]
+
+
+def lasting(labels: str | Path | None) -> str | None:
+    """What was said of a table, as it holds from anywhere."""
+    return None if labels is None else NONE if str(labels) == NONE else str(Path(labels).expanduser().resolve())
+
+
+def chosen(labels: str | Path | None, folder: Path | None = None) -> Path | None:
+    """The table that was said, or else the one that lies in a folder of images."""
+    if labels is not None and str(labels) != NONE:
+        return Path(labels).expanduser()
+    found = [folder / name for name in NAMES if (folder / name).is_file()] if folder and labels is None else []
+    if len(found) > 1:
+        both = " and ".join(path.name for path in found)
+        raise Problem(f"{folder} holds {both}: say which with --labels FILE, or --labels {NONE} for neither")
+    return found[0] if found else None
+
+
+def of_files(path: Path, folder: Path, files: Sequence[Path]) -> Labels:
+    """The labels of the images of a folder: each has a row, and each row an image."""
+    header, rows = _opened(path)
+    place = _file_column(header)
+    place = 0 if place is None else place
+    known = _Files(folder, files)
+    if known.found(header[place]):
+        raise Problem(f"{path} has no header: its first line is that of the image {header[place]}")
+    columns = _columns(path, header)
+    del columns[place]
+    where, strangers, first = np.full(len(files), -1, np.int64), 0, ""
+    for count, (number, cells) in enumerate(rows):
+        name = cells[place].strip()
+        matches = known.found(name)
+        if len(matches) > 1:
+            both = " or ".join(str(files[i].relative_to(folder)) for i in matches[:2])
+            raise Problem(f"line {number} of {path}: '{name}' may be {both}")
+        if matches and where[matches[0]] >= 0:
+            raise Problem(f"line {number} of {path} names {name} for the second time")
+        if matches:
+            where[matches[0]] = count
+        else:
+            strangers, first = strangers + 1, first or f"'{name}' in line {number}"
+        _add(columns, [cell for k, cell in enumerate(cells) if k != place], path, number)
+    if strangers:
+        raise Problem(f"{path} names {_many(strangers, 'file')} that {_are(strangers)} not in {folder}: {first}")
+    missing = np.flatnonzero(where < 0)
+    if len(missing):
+        told = files[missing[0]].relative_to(folder)
+        raise Problem(f"{path} has no row for {_many(len(missing), 'image')} of {folder}: {told}")
+    return _labels(columns, path, where)
+
+
+def of_rows(path: Path, n: int, name: str) -> Labels:
+    """The labels of n examples, a row for each in their order; a column that only names files is no label."""
+    header, rows = _opened(path)
+    columns = _columns(path, header)
+    for number, cells in rows:
+        _add(columns, cells, path, number)
+    if len(columns[0].codes) != n:
+        raise Problem(f"{path} has {_many(len(columns[0].codes), 'row')} under its header, and '{name}' {n} examples")
+    place = _file_column(header)
+    if place is not None and len(columns[place].known) == n:
+        del columns[place]
+    return _labels(columns, path, np.arange(n))
+
+
+def _opened(path: Path) -> tuple[list[str], Rows]:
+    """The header of a table and its rows."""
+    if not path.is_file():
+        raise Problem(f"there is no file {path} of labels")
+    if path.suffix.lower() in TABLES:
+        rows = table(path)
+        header = next(rows)[1]
+    elif path.suffix.lower() == ".txt":
+        rows = _celeba(path)
+        header = next(rows)[1]
+    else:
+        raise Problem(f"labels are read from a .csv or .tsv file or from {NAMES[-1]}, not from {path}")
+    if len(header) < 1 or not all(header):
+        raise Problem(f"the first line of {path} must name every column; it is '{', '.join(header)}'")
+    if twice := next((name for name in header if header.count(name) > 1), None):
+        raise Problem(f"{path} has two columns '{twice}'")
+    return header, rows
+
+
+def _celeba(path: Path) -> Rows:
+    """The rows of a file laid out as CelebA's: the count, the names, then `file v v v` where v is -1 or 1."""
+    read = ((number, line.split()) for number, line in lines(path))
+    number, first = next(read, (1, []))
+    _, names = next(read, (2, []))
+    if len(first) != 1 or not first[0].isdigit() or not names:
+        raise Problem(f"{path} is not laid out as {NAMES[-1]}: the count of files, the names, then `file -1 1 ...`")
+    yield 2, ["file", *names]
+    count = 0
+    for number, cells in read:
+        if not cells:
+            continue
+        if len(cells) != 1 + len(names):
+            raise Problem(f"line {number} of {path} has {len(cells) - 1} values, and there are {len(names)} attributes")
+        if wrong := next((cell for cell in cells[1:] if cell not in CELEBA), None):
+            raise Problem(f"line {number} of {path} has the value '{wrong}': attributes are -1 or 1")
+        count += 1
+        yield number, cells
+    if count != int(first[0]):
+        raise Problem(f"{path} says {int(first[0]):,} files in its first line, and has {count:,}")
+
+
+def _file_column(header: Sequence[str]) -> int | None:
+    """The column of file names: the first if it is called so, else another that is."""
+    named = [name.lower() for name in header]
+    if named[0] in FILE_COLUMNS:
+        return 0
+    return next((named.index(name) for name in FILE_COLUMNS if name in named), None)
+
+
+class _Files:
+    """The images of a folder by what a table may call them: their path in it or their name, with or without suffix."""
+
+    def __init__(self, folder: Path, files: Sequence[Path]) -> None:
+        self.by: list[dict[str, list[int]]] = [defaultdict(list) for _ in range(4)]
+        for i, path in enumerate(files):
+            inside = PurePosixPath(path.relative_to(folder).as_posix())
+            for known, name in zip(self.by, (inside, inside.with_suffix(""), inside.name, inside.stem), strict=True):
+                known[str(name)].append(i)
+
+    def found(self, name: str) -> list[int]:
+        """The images that are called so, in the strictest sense that fits any."""
+        asked = str(PurePosixPath(name.replace("\\", "/")))
+        return next((known[asked] for known in self.by if asked in known), [])
+
+
+class _Column:
+    """The values of one label as they come, numbered."""
+
+    def __init__(self, name: str, listed: Sequence[str]) -> None:
+        self.name, self.codes = name, array("i")
+        self.known = {value: i for i, value in enumerate(listed)}
+
+
+def _columns(path: Path, header: Sequence[str]) -> list[_Column]:
+    """The columns of a table, still empty; an attribute of CelebA has two values also where one is never seen."""
+    celeba = path.suffix.lower() not in TABLES
+    return [_Column(name, CELEBA if celeba and place else ()) for place, name in enumerate(header)]
+
+
+def _add(columns: Sequence[_Column], cells: Sequence[str], path: Path, number: int) -> None:
+    for column, cell in zip(columns, cells, strict=True):
+        value = cell.strip()
+        if not value:
+            raise Problem(f"line {number} of {path} has nothing as '{column.name}'")
+        column.codes.append(column.known.setdefault(value, len(column.known)))
+
+
+def _labels(columns: Sequence[_Column], path: Path, rows: NDArray[np.int64]) -> Labels:
+    """The columns at `rows`, their values in order: numbers by size, all else by the alphabet."""
+    if not columns:
+        raise Problem(f"{path} has no column of labels")
+    classes, coded = dict[str, tuple[str, ...]](), []
+    for column in columns:
+        values = list(column.known)
+        if len(values) > max(MOST_LABELS, len(rows) // 2):
+            raise Problem(
+                f"column '{column.name}' of {path} has {len(values):,} different values, too many for a label"
+            )
+        sizes = numbers(values)
+        order = sorted(range(len(values)), key=values.__getitem__ if sizes is None else sizes.__getitem__)
+        classes[column.name] = tuple(values[i] for i in order)
+        coded.append(np.argsort(order)[np.frombuffer(column.codes, np.int32)][rows])
+    return Labels(classes, np.stack(coded, 1).astype(np.int64))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _are(count: int) -> str:
+    return "are" if count != 1 else "is"
