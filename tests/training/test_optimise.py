@@ -237,17 +237,18 @@ def test_a_halving_goes_back_to_averaged_weights(monkeypatch: pytest.MonkeyPatch
 
 # -- it resumes --------------------------------------------------------------------------------------------------------
 
+FAST = {"optimiser": "sgd", "lr": 3.0, "momentum": 0.5, "clip": 1.0}  # so that looks get worse
 MEANS: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("vae", {"optimiser": "sgd"}),
     "momentum": ("vae", {"optimiser": "sgd", "momentum": 0.9, "weight_decay": 0.1}),
     "adamw": ("factor-vae", {"optimiser": "adamw", "weight_decay": 0.1}),
     "cosine": ("vae", {"decay": "cosine", "warmup_steps": 3}),
-    "plateau": ("vae", {**PLATEAU, "lr": 0.1, "average": 0.9}),
-    "average": ("bn-vae", {"average": 0.9, "accumulate": 1}),
+    "plateau": ("vae", {**PLATEAU, **FAST}),
+    "average": ("bn-vae", {"average": 0.9}),
     "accumulate": ("vae", {"accumulate": 4, "optimiser": "adamw"}),
     "stages": (
         "ae-pretrained-free-bits",
-        {**PLATEAU, "lr": 0.1, "average": 0.9, "warmup_steps": 3, "optimiser": "sgd", "momentum": 0.5, "clip": 1.0},
+        {**PLATEAU, **FAST, "average": 0.5},
     ),
 }
 
@@ -266,7 +267,7 @@ def test_it_resumes_bit_for_bit_after_a_kill(name: str, bench: Bench, tmp_path: 
     if options.get("decay") == "plateau":
         half = Checkpoints(whole.folder / "checkpoints").read("step-000000004").state
         (halvings,) = (key for key in end if key.endswith("halvings"))
-        assert 0 < half[halvings] < end[halvings], "the memory was at work before and after"
+        assert 0 < half[halvings] <= end[halvings], "the memory was at work before the kill"
 
 
 @pytest.mark.parametrize("name", ["momentum", "accumulate"])
@@ -306,7 +307,8 @@ def test_a_forged_memory_is_refused(wrong: str, said: str, bench: Bench, tmp_pat
     path = max((run.folder / "checkpoints").glob("step-*.safetensors"))
     state = tensors.load(path.read_bytes())
     moment, average, kept = (
-        next(name for name in sorted(state) if part in name) for part in ("momentum_buffer", "average.weights", "memory.0.weights")
+        next(name for name in sorted(state) if part in name)
+        for part in ("momentum_buffer", "average.weights", "memory.0.weights")
     )
     state |= {
         "shape": {moment: torch.zeros(2)},
