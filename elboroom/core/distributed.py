@@ -1,25 +1,61 @@
 """Ranks: what noise and batch-wide quantities need to know of the other processes of a data-parallel run.
 
-With one process every function here is the identity, or plain `torch.randn`.
+The parts of a batch that are taken one after the other share it in the same way. With one process and one part every
+function here is the identity, or plain `torch.randn`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+_alone = False
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Inside, a process sees what it would if there were no other: for what all of them do alike."""
+    global _alone
+    _alone = True
+    try:
+        yield
+    finally:
+        _alone = False
+
 
 def world() -> int:
     """How many processes share the global batch."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() and not _alone else 1
 
 
 def rank() -> int:
     """Which of them this is."""
     return dist.get_rank() if world() > 1 else 0
+
+
+_part = (0, 1)  # which part of a rank's batch is being taken, and of how many
+
+
+@contextmanager
+def part(number: int, of: int) -> Iterator[None]:
+    """Inside, noise is that of one part of the batch."""
+    global _part
+    _part = (number, of)
+    try:
+        yield
+    finally:
+        _part = (0, 1)
+
+
+def share() -> tuple[int, int]:
+    """Which share of the global batch is being taken here, and of how many: the parts of each rank in turn."""
+    number, of = _part
+    return rank() * of + number, world() * of
 
 
 class _Gather(torch.autograd.Function):
@@ -57,7 +93,7 @@ def mean(x: Tensor) -> Tensor:
 
 
 def normal(shape: tuple[int, ...], like: Tensor, rows: int) -> Tensor:
-    """Standard normal noise, drawn for the global batch and sliced along dimension `rows`: 2 ranks see what 1 would."""
+    """Standard normal noise, drawn for the global batch and sliced along dimension `rows`: 2 shares see what 1 would."""
     return _sliced(torch.randn, shape, like, rows)
 
 
@@ -67,7 +103,7 @@ def uniform(shape: tuple[int, ...], like: Tensor, rows: int) -> Tensor:
 
 
 def _sliced(make: Any, shape: tuple[int, ...], like: Tensor, rows: int) -> Tensor:
-    size = shape[rows]
-    whole = (*shape[:rows], size * world(), *shape[rows + 1 :])
+    size, (number, of) = shape[rows], share()
+    whole = (*shape[:rows], size * of, *shape[rows + 1 :])
     noise: Tensor = make(whole, dtype=like.dtype, device=like.device)
-    return noise if world() == 1 else noise.narrow(rows, rank() * size, size)
+    return noise if of == 1 else noise.narrow(rows, number * size, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,16 +14,16 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from elboroom.core import distributed
+from elboroom.core.average import Average
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
 from elboroom.core.kl import require_moving
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Loss, Objective, Term
-from elboroom.core.optimiser import Adam
+from elboroom.core.optimiser import Adam, is_by_rows
+from elboroom.core.optimiser import MakeOptimiser as MakeOptimiser
 from elboroom.core.problem import Problem
 from elboroom.core.reference import require_parts
-
-MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 
 
 def adam(lr: float, betas: tuple[float, float] = (0.9, 0.999)) -> MakeOptimiser:
@@ -141,6 +142,7 @@ class Method(nn.Module):
         self.owned: dict[str, list[nn.Parameter]] = {name: group.parameters() for name, group in groups.items()}
         self.optimisers: dict[str, Optimizer] = {}
         self.clips: dict[str, float] = {}
+        self.average: Average | None = None
         self._check()
 
     def _check(self) -> None:
@@ -175,13 +177,29 @@ class Method(nn.Module):
         """Whether a loss or the model couples the examples of a batch, which should then be of mixed lengths."""
         return bool(self.coupled)
 
-    def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
-        """Makes the optimisers; groups without one of their own take these."""
+    def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0, average: float = 0.0) -> None:
+        """Makes the optimisers; groups without one of their own take these. An average of the weights is kept if asked."""
+        if average:
+            self.average = Average(self.model, average)
         for name, group in self.groups.items():
             self.optimisers[name] = (group.optimiser or optimiser)(self.owned[name])
             self.clips[name] = clip if group.clip is None else group.clip
             for module in (m for top in group.all() for m in top.modules() if isinstance(m, nn.Embedding)):
-                module.sparse = isinstance(self.optimisers[name], Adam)
+                module.sparse = is_by_rows(self.optimisers[name])
+
+    @property
+    def of_run(self) -> list[Optimizer]:
+        """The optimisers of the groups that have none of their own: the learning rate of the run is theirs."""
+        return [self.optimisers[name] for name, group in self.groups.items() if group.optimiser is None]
+
+    def set_rate(self, lr: float) -> None:
+        """Another learning rate, for the groups that take the run's."""
+        for group in (group for optimiser in self.of_run for group in optimiser.param_groups):
+            group["lr"] = lr
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the model has the averaged weights, where an average is kept."""
+        return self.average.worn_by(self.model) if self.average is not None else nullcontext()
 
     def watch(self, watch: Watch) -> None:
         """One more watch, such as the run's own."""

@@ -1,13 +1,16 @@
-"""Adam, which of an embedding moves only the rows that were read, and clipping that knows such gradients."""
+"""Optimisers: Adam, which of an embedding moves only the rows that were read, AdamW, SGD, and clipping of gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.adam import adam
+
+MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 
 
 class Adam(torch.optim.Adam):
@@ -53,6 +56,32 @@ class Adam(torch.optim.Adam):
         )
         for tensor, part in zip(whole, parts, strict=True):
             tensor.index_copy_(0, rows, part)
+
+
+def adamw(lr: float, weight_decay: float = 0.01) -> MakeOptimiser:
+    """AdamW for a group of parameters. Every row of an embedding moves: each decays and keeps its momentum, read or not."""
+    return lambda parameters: torch.optim.AdamW(parameters, lr, weight_decay=weight_decay, fused=True)
+
+
+def sgd(lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> MakeOptimiser:
+    """Gradient descent for a group of parameters.
+
+    Without momentum and decay a row of an embedding that was not read has nowhere to go, and is not touched.
+    """
+    return lambda parameters: torch.optim.SGD(parameters, lr, momentum, weight_decay=weight_decay)
+
+
+def is_by_rows(optimiser: Optimizer) -> bool:
+    """Whether it takes sparse gradients, so that of an embedding only the rows that were read cost anything."""
+    plain = not (optimiser.defaults.get("momentum") or optimiser.defaults["weight_decay"])
+    return isinstance(optimiser, Adam) or (isinstance(optimiser, torch.optim.SGD) and plain)
+
+
+def memory_of(optimiser: Optimizer) -> tuple[str, ...]:
+    """The names of what it remembers of each parameter; `step` is a number, the others have the parameter's shape."""
+    if isinstance(optimiser, torch.optim.SGD):
+        return ("momentum_buffer",) if optimiser.defaults["momentum"] else ()
+    return ("step", "exp_avg", "exp_avg_sq")
 
 
 def clip(parameters: Sequence[nn.Parameter], most: float) -> None:

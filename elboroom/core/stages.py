@@ -79,10 +79,10 @@ class Stages(nn.Module):
         """Whether either stage couples the examples of a batch."""
         return bool(self.coupled)
 
-    def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0) -> None:
+    def prepare(self, optimiser: MakeOptimiser, clip: float = 0.0, average: float = 0.0) -> None:
         """Makes the optimisers of both."""
-        self.first.prepare(optimiser, clip)
-        self.then.prepare(optimiser, clip)
+        self.first.prepare(optimiser, clip, average)
+        self.then.prepare(optimiser, clip, average)
 
     def watch(self, watch: Watch) -> None:
         """One more watch, on the second stage."""
@@ -101,9 +101,13 @@ class Stages(nn.Module):
 
 
 def model_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What a checkpoint holds of the model: of the present stage, where there are two."""
-    prefix = f"{STAGES[int(state['stage'])]}.model." if "stage" in state else "model."
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+    """What a checkpoint holds of the model: of the present stage, where there are two, and averaged, where an average is."""
+    stage = f"{STAGES[int(state['stage'])]}." if "stage" in state else ""
+    model, average = (
+        {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+        for prefix in (f"{stage}model.", f"{stage}average.weights.")
+    )
+    return {k.replace("/", "."): v for k, v in average.items()} or model
 
 
 Trainable = Method | Stages

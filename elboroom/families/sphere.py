@@ -88,16 +88,21 @@ class Spherical(Law, ABC):
         return torch.addcmul(cosine * loc, sine / length, across).to(self.loc)
 
     def _own_angles(self, shape: tuple[int, ...], rows: int) -> tuple[Tensor, Tensor]:
-        """Angles are drawn for the global batch and sliced, since how much noise a rejection takes is not known before."""
-        if distributed.world() == 1:
+        """Angles are drawn for the global batch and sliced, since how much noise a rejection takes is not known before.
+
+        The other parts of a batch that is taken in parts are not known either: this one stands for them.
+        """
+        share, of = distributed.share()
+        if of == 1:
             cosine, sine = self.angles(self.kappa, shape)
         else:
             size, kappa = shape[rows], self.kappa
             if kappa.dim():
-                others = torch.split(distributed.gather(kappa.detach()), size)
-                kappa = torch.cat([*others[: distributed.rank()], kappa, *others[distributed.rank() + 1 :]])
-            whole = (*shape[:rows], size * distributed.world(), *shape[rows + 1 :])
-            cosine, sine = (t.narrow(rows, distributed.rank() * size, size) for t in self.angles(kappa, whole))
+                ranks = torch.split(distributed.gather(kappa.detach()), size)
+                others = [each for each in ranks for _ in range(of // len(ranks))]
+                kappa = torch.cat([*others[:share], kappa, *others[share + 1 :]])
+            whole = (*shape[:rows], size * of, *shape[rows + 1 :])
+            cosine, sine = (t.narrow(rows, share * size, size) for t in self.angles(kappa, whole))
         return cosine.unsqueeze(-1), sine.unsqueeze(-1)
 
 

@@ -28,9 +28,10 @@ def kept(
     a multiple of 1 / 256, or rounded to one of 1 / 65536.
     """
     kind, levels = (torch.int8, 1 << 8) if (p * 256).is_integer() else (torch.int16, 1 << 16)
-    whole = (copies, rows * distributed.world(), longest(length, like), -(-width * kind.itemsize // 8))
+    share, of = distributed.share()
+    whole = (copies, rows * of, longest(length, like), -(-width * kind.itemsize // 8))
     numbers = torch.empty(whole, dtype=torch.int64, device=like.device).random_(-(1 << 63), None)
-    mine = take(numbers[:, distributed.rank() * rows : (distributed.rank() + 1) * rows, :length].flatten(0, 1))
+    mine = take(numbers[:, share * rows : (share + 1) * rows, :length].flatten(0, 1))
     if p == 0.5:  # one bit of every byte, which is 0 or 2 already
         return mine.bitwise_and(_TWOS).view(kind)[..., :width].to(like.dtype)
     drop = round(p * levels)

@@ -93,11 +93,11 @@ def resume(
 def load(
     folder: str | Path, *, data: Any = None, encoder: nn.Module | None = None, decoder: nn.Module | None = None
 ) -> Run:
-    """A run from its folder: its best checkpoint where it trained with patience, else its newest."""
+    """A run from its folder: its best checkpoint where it looked for one, else its newest; averaged if it averages."""
     folder = Path(folder)
     spec = Spec.read(folder)
     own = Own(_handed(data, spec), encoder, decoder)
-    checkpoint = newest(folder, best=bool(spec.fit.patience))
+    checkpoint = newest(folder, best=spec.fit.looks)
     words = kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
     return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, words)
 

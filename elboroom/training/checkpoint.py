@@ -16,6 +16,7 @@ from torch import Tensor
 from elboroom.core.files import write as write
 from elboroom.core.files import write_json as write_json
 from elboroom.core.method import Method
+from elboroom.core.optimiser import memory_of
 from elboroom.core.problem import Problem
 from elboroom.core.stages import STAGES, Stages, Trainable
 
@@ -115,11 +116,14 @@ def _check_method(method: Method, state: dict[str, Tensor]) -> None:
     for name in sorted(own ^ expected.keys()):
         raise Problem(f"the checkpoint {'lacks' if name in expected else 'has an unknown tensor'} '{name}'")
     for name, tensor in expected.items():
-        _check_tensor(name, state[name], tensor, finite=name in trained)
+        _check_tensor(name, state[name], tensor, finite=name in trained or name.startswith("average."))
     for name in state.keys() - own:
         group, number, key = ([*name.split("/"), "", "", ""])[1:4]
-        parameters = method.owned.get(group, [])
-        if not number.isdecimal() or int(number) >= len(parameters) or key not in ("step", "exp_avg", "exp_avg_sq"):
+        parameters, known = (
+            method.owned.get(group, []),
+            memory_of(method.optimisers[group]) if group in method.owned else (),
+        )
+        if not number.isdecimal() or int(number) >= len(parameters) or key not in known:
             raise Problem(f"the checkpoint has an unknown tensor '{name}'")
         like = torch.zeros(()) if key == "step" else parameters[int(number)]
         _check_tensor(name, state[name], like, finite=True)

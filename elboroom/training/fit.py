@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from elboroom.core.method import adam
+from elboroom.core.optimiser import MakeOptimiser, adamw, sgd
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import Kind
 
@@ -19,7 +22,24 @@ class Fit(BaseModel):
     epochs: float = Field(0.0, ge=0, description="passes over the training data; if given, it sets the steps")
     batch_size: int = Field(64, ge=1, description="examples in a step, over all devices")
     lr: float | None = Field(
-        None, gt=0, description="learning rate of Adam; 5e-4 for images and vectors, 1e-3 for text"
+        None, gt=0, description="learning rate; 5e-4 for images and vectors, 1e-3 for text, and to be said for sgd"
+    )
+    optimiser: Literal["adam", "adamw", "sgd"] = Field("adam", description="of all groups without one of their own")
+    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
+    weight_decay: float | None = Field(None, ge=0, description="of adamw, 0.01 there if not said, and sgd")
+    decay: Literal["none", "cosine", "linear", "plateau"] = Field(
+        "none", description="of the learning rate: over the run, or halved when the held-out ELBO stays"
+    )
+    warmup_steps: int = Field(0, ge=0, description="steps over which the learning rate rises from 0")
+    lr_end: float = Field(0.0, ge=0, lt=1, description="share of the learning rate that cosine and linear end at")
+    decay_patience: int | None = Field(
+        None, ge=1, description="of plateau: looks without a better ELBO before a halving; 2 if not said"
+    )
+    decay_times: int | None = Field(None, ge=1, description="of plateau: halvings before the end; 5 if not said")
+    decay_from: int = Field(0, ge=0, description="of plateau: the first look that may halve")
+    accumulate: int = Field(1, ge=1, description="parts in which a batch is taken, to save memory")
+    average: float = Field(
+        0.0, ge=0, lt=1, description="decay of a moving average of the weights, which is what is evaluated; 0 is none"
     )
     batches: Literal["auto", "buckets", "mixed", "constant"] = Field(
         "auto",
@@ -33,7 +53,9 @@ class Fit(BaseModel):
     patience: int = Field(
         0, ge=0, description="looks at held-out data without a better ELBO before the end; 0 trains on"
     )
-    look_every: int = Field(0, ge=0, description="steps between two such looks; 0 is a twentieth of the run")
+    look_every: int = Field(
+        0, ge=0, description="steps between two such looks; 0 is a twentieth of the run, or, of plateau, an epoch"
+    )
     holdout: float | None = Field(
         None, ge=0, lt=1, description="share of the data held out as test split, where the data has none"
     )
@@ -41,6 +63,55 @@ class Fit(BaseModel):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
     devices: int = Field(1, ge=1, description="how many devices share the batch")
     precision: Literal["32-true", "bf16-mixed"] = Field("32-true", description="arithmetic of the nets")
+
+    @model_validator(mode="after")
+    def _refuse_idle(self) -> Self:
+        """What would have no effect, or two ends of one run."""
+        plateau = self.decay == "plateau"
+        idle = {
+            "--momentum is for --optimiser sgd": self.momentum and self.optimiser != "sgd",
+            "--weight-decay is for --optimiser adamw or sgd": self.weight_decay is not None
+            and self.optimiser == "adam",
+            "--lr-end is for --decay cosine or linear": self.lr_end and self.decay not in ("cosine", "linear"),
+            "--decay-patience is for --decay plateau": self.decay_patience is not None and not plateau,
+            "--decay-times is for --decay plateau": self.decay_times is not None and not plateau,
+            "--decay-from is for --decay plateau": self.decay_from and not plateau,
+            "--decay plateau ends the run by itself, so --patience is idle": plateau and self.patience,
+        }
+        for sentence, wrong in idle.items():
+            if wrong:
+                raise Problem(f"{sentence}: leave it out")
+        if self.optimiser == "sgd" and self.lr is None:
+            raise Problem("--optimiser sgd has no usual learning rate: say --lr (1 with --clip 5 is common for text)")
+        return self
+
+    @property
+    def looks(self) -> bool:
+        """Whether held-out data is looked at for the best weights."""
+        return self.patience > 0 or self.decay == "plateau"
+
+    @property
+    def moves_rate(self) -> bool:
+        """Whether the learning rate moves."""
+        return self.decay != "none" or self.warmup_steps > 0
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step by warm-up, cosine and linear; beyond the end of the run it stays as it is there."""
+        assert self.lr is not None
+        if step < self.warmup_steps:
+            return self.lr * (step + 1) / self.warmup_steps
+        done = min(1.0, (step - self.warmup_steps) / (self.steps - self.warmup_steps))
+        left = {"cosine": (1 + math.cos(math.pi * done)) / 2, "linear": 1 - done}.get(self.decay, 1.0)
+        return self.lr * (self.lr_end + (1 - self.lr_end) * left)
+
+    def make_optimiser(self) -> MakeOptimiser:
+        """The optimiser of all groups that have none of their own."""
+        assert self.lr is not None
+        if self.optimiser == "sgd":
+            return sgd(self.lr, self.momentum, self.weight_decay or 0.0)
+        if self.optimiser == "adamw":
+            return adamw(self.lr, 0.01 if self.weight_decay is None else self.weight_decay)
+        return adam(self.lr)
 
     def order(self, kind: Kind, couples: bool = False) -> Literal["mixed", "buckets", "constant"]:
         """How batches of a kind of data are put together."""

@@ -22,7 +22,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from elboroom.build.parts import Parts
 from elboroom.core import distributed
-from elboroom.core.method import Watch, adam
+from elboroom.core.method import Watch
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.core.stages import Trainable
@@ -32,11 +32,11 @@ from elboroom.nets.fast.memory import flush_denormals
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints, check_state, write_json
 from elboroom.training.fit import Fit
-from elboroom.training.loop import Autocast, Loop
+from elboroom.training.loop import Autocast, Loop, refuse_parts
 from elboroom.training.recorder import Diverged, Recorder, cut_log
 from elboroom.training.spec import Spec, split
 from elboroom.training.warm import warm_start
-from elboroom.training.watches import Plateau, held_out
+from elboroom.training.watches import Halving, Plateau, held_out
 
 
 class Progress(Protocol):
@@ -99,6 +99,10 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
     coupled = next((part.name for part in method.coupled if isinstance(part, Term)), None)
     if spec.fit.batch_size < 2 and coupled is not None:
         raise Problem(f"--batch-size 1: {coupled} is of the examples of a batch together; use 2 or more")
+    if spec.fit.accumulate > 1:
+        refuse_parts(method, spec.fit, spec.about.kind)
+    if spec.fit.warmup_steps >= spec.fit.steps:
+        raise Problem(f"--warmup-steps {spec.fit.warmup_steps} is not less than the {spec.fit.steps} steps of the run")
     return method
 
 
@@ -164,12 +168,14 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
     torch.set_num_threads(spec.fit.threads)
     data = data_of(spec, own)
     method = build(spec, own, data)
-    if spec.fit.patience:
-        every = spec.fit.look_every or max(1, spec.fit.steps // 20)
-        method.watch(Plateau(spec.fit.patience, every))
+    fit, halving = spec.fit, None
+    if fit.patience:
+        method.watch(Plateau(fit.patience, fit.look_every or max(1, fit.steps // 20)))
+    elif fit.decay == "plateau":
+        halving = Halving(method.model, fit.decay_patience or 2, fit.decay_times or 5, fit.decay_from, fit.look_every)
+        method.watch(halving)
     method.to(device).train()
-    assert spec.fit.lr is not None
-    method.prepare(adam(spec.fit.lr), spec.fit.clip)
+    method.prepare(fit.make_optimiser(), fit.clip, fit.average)
     checkpoints, start = Checkpoints(folder / "checkpoints"), 0
     if (newest := checkpoints.newest()) is not None:
         start = newest.step
@@ -186,7 +192,11 @@ def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, o
         cut_log(folder / "log.jsonl", start)
     recorder = Recorder(folder / "log.jsonl" if first else None)
     show = bar(spec) if first else Silence(spec)
-    loop = Loop(method, batches, spec.fit.seed, autocast)
+
+    def rate(step: int) -> float:
+        return fit.rate(step) * (halving.share if halving else 1.0)
+
+    loop = Loop(method, batches, fit.seed, autocast, rate if fit.moves_rate else None, fit.accumulate)
     with interruptible() as stop, closing(show):
         _run(loop, spec, start, recorder, checkpoints if first else None, folder, show, stop)
 
@@ -268,4 +278,9 @@ def prolonged(spec: Spec, done: int, more: int | None) -> Spec:
         raise Problem(f"--steps {more}: must be at least 1")
     if more is None and done >= spec.until:
         raise Problem(f"the run is complete at step {done:,}; to train on, say how much: --steps MORE")
+    if more is not None and spec.fit.rate(spec.fit.steps) == 0:
+        raise Problem(
+            f"the learning rate of this run is 0 from step {spec.fit.steps:,} on, where more steps change nothing: "
+            "train anew with more --steps, or with --lr-end above 0"
+        )
     return spec.model_copy(update={"until": spec.until + (more or 0)})

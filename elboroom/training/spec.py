@@ -164,8 +164,10 @@ def specify(
             f"a batch of {fit.batch_size} is more than the {data.about.n} training examples: "
             f"use --batch-size {data.about.n} or less"
         )
-    if fit.look_every and not fit.patience:
-        raise Problem("--look-every is how often --patience looks: say --patience too, or leave it out")
+    if fit.look_every and not fit.looks:
+        raise Problem(
+            "--look-every is how often --patience or --decay plateau looks: say --patience too, or leave it out"
+        )
     if fit.epochs:
         steps = steps_of(data, "train", fit.batch_size, fit.order(kind), fit.epochs)
         fit = fit.model_copy(update={"steps": steps})
@@ -197,6 +199,6 @@ def split(data: DataSet, fit: Fit, looks: bool = False) -> DataSet:
     share = data.holdout if fit.holdout is None else fit.holdout
     if "test" not in data.splits and share:
         data = data.hold_out(share)
-    if "valid" not in data.splits and (fit.patience or looks):
+    if "valid" not in data.splits and (fit.looks or looks):
         data = data.hold_out(0.05, "valid")
     return data

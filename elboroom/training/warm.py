@@ -21,7 +21,7 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
 
     Rows that stand for words go where the word stands here; a word that the other run has not keeps its row.
     """
-    theirs = model_state(newest(folder, best=bool(Spec.read(folder).fit.patience)).state)
+    theirs = model_state(newest(folder, best=Spec.read(folder).fit.looks).state)
     mine = method.model.state_dict()
     same = {name: theirs[name] for name, w in mine.items() if name in theirs and theirs[name].shape == w.shape}
     if words is not None and (folder / TOKENISER).exists():

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from elboroom.core import distributed
+from elboroom.core.average import Weights
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
 from elboroom.core.kl import has_density
@@ -52,7 +53,16 @@ def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
             loss = draw.nll.sum()
         total += loss.double()
         rows += len(batch.x)
-    return distributed.mean(total / rows)
+    return total / rows
+
+
+def validated(method: Method, batches: Iterable[Batch]) -> Tensor:
+    """The negative ELBO of the model as it will be loaded: with averaged weights, where an average is kept."""
+    method.model.eval()
+    with method.averaged(), distributed.alone():  # the noise of one process
+        value = negative_elbo(method.model, batches)
+    method.model.train()
+    return distributed.mean(value)
 
 
 class Plateau(Watch):
@@ -70,14 +80,71 @@ class Plateau(Watch):
         self.register_buffer("waited", torch.tensor(0))
 
     def look(self, method: Method, step: int) -> bool:
-        method.model.eval()
-        value = negative_elbo(method.model, self.valid())
-        method.model.train()
+        value = validated(method, self.valid())
         self.last = value.item()
         self.improved = self.last < self.best.item()
         self.best.copy_(torch.minimum(self.best, value))
         self.waited.copy_(torch.zeros_like(self.waited) if self.improved else self.waited + 1)
         return int(self.waited) >= self.patience
+
+    def told(self) -> dict[str, float]:
+        return {"loss_valid": self.last}
+
+
+class Halving(Watch):
+    """Halves the learning rate when the validation loss has not improved for `patience` looks (He et al. 2019).
+
+    The best weights are then restored and the optimisers of the run begin anew; from there on a look has to be as good as the
+    one that led to the halving. The first look that may halve is number `start`; after `times` halvings the run ends.
+    """
+
+    best: Tensor  # loss of all looks
+    bar: Tensor  # what a look has to reach
+    waited: Tensor
+    halvings: Tensor
+    last: float  # what the last look saw, nats
+
+    def __init__(self, model: LatentModel, patience: int, times: int, start: int, every: int) -> None:
+        super().__init__()
+        self.patience, self.times, self.start, self.every = patience, times, start, every
+        self.improved = False
+        for name in ("best", "bar"):
+            self.register_buffer(name, torch.tensor(math.inf, dtype=torch.float64))
+        for name in ("waited", "halvings"):
+            self.register_buffer(name, torch.tensor(0))
+        self.weights = Weights(model)  # of the best look
+
+    @property
+    def share(self) -> float:
+        """What is left of the learning rate."""
+        return 0.5 ** int(self.halvings)
+
+    def look(self, method: Method, step: int) -> bool:
+        value = validated(method, self.valid())
+        self.last = value.item()
+        self.improved = self.last < self.best.item()
+        if self.improved:
+            self.best.copy_(value)
+            with method.averaged():
+                self.weights.take(method.model)
+        reached = self.last <= self.bar.item()
+        self.waited.copy_(torch.zeros_like(self.waited) if reached else self.waited + 1)
+        halve = int(self.waited) >= self.patience and step // self.every >= self.start
+        if reached or halve:
+            self.bar.copy_(value)
+        if halve:
+            self.halvings += 1
+            self.waited.zero_()
+            self._restore(method)
+        return int(self.halvings) >= self.times
+
+    def _restore(self, method: Method) -> None:
+        """The best weights, and optimisers that remember nothing."""
+        self.weights.give(method.model)
+        if method.average is not None:
+            method.average.weights.take(method.model)
+        for optimiser in method.of_run:
+            optimiser.state.clear()
 
     def told(self) -> dict[str, float]:
         return {"loss_valid": self.last}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
-from elboroom.core.optimiser import Adam, clip
+from elboroom.core.optimiser import Adam, MakeOptimiser, adamw, clip, is_by_rows, memory_of, sgd
 
 
 def grads_at(rows: list[int], table: nn.Embedding, seed: int) -> Tensor:
@@ -67,3 +68,36 @@ def test_mixed_uses_of_a_table_move_it_whole() -> None:
     table.weight.grad = grad
     Adam([table.weight], 0.1).step()
     assert (table.weight != start).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "by_rows", "memory"),
+    [
+        (sgd(0.1), True, ()),
+        (sgd(0.1, momentum=0.9), False, ("momentum_buffer",)),
+        (sgd(0.1, weight_decay=0.1), False, ()),
+        (adamw(0.1), False, ("step", "exp_avg", "exp_avg_sq")),
+        (lambda parameters: Adam(parameters, 0.1), True, ("step", "exp_avg", "exp_avg_sq")),
+    ],
+)
+def test_what_an_optimiser_takes_and_remembers(make: MakeOptimiser, by_rows: bool, memory: tuple[str, ...]) -> None:
+    table = nn.Embedding(6, 3)
+    optimiser = make([table.weight])
+    table.sparse = is_by_rows(optimiser)
+    assert table.sparse == by_rows
+    table.weight.grad = grads_at([1, 4, 4], table, 0)
+    optimiser.step()
+    kept = {key: value for key, value in optimiser.state[table.weight].items() if value is not None}
+    assert tuple(kept) == memory_of(optimiser) == memory
+    assert all(value.shape == (() if key == "step" else table.weight.shape) for key, value in kept.items())
+
+
+def test_rows_take_the_steps_of_plain_descent() -> None:
+    sparse, dense = nn.Embedding(6, 3, sparse=True), nn.Embedding(6, 3)
+    dense.load_state_dict(sparse.state_dict())
+    for table in (sparse, dense):
+        optimiser = sgd(0.1)([table.weight])
+        for step in range(3):
+            table.weight.grad = grads_at([1, 4, 4], table, step)
+            optimiser.step()
+    torch.testing.assert_close(sparse.weight, dense.weight)

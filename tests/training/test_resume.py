@@ -27,6 +27,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "vae": {},
     "control-vae": {"target": 3.0, "ki": 0.01, "ramp": 0.2},
     "factor-vae": {"critic_lr": 1e-3},
+    "beta-vae": {
+        **{"optimiser": "sgd", "lr": 1.0, "momentum": 0.5, "clip": 1.0, "average": 0.9, "accumulate": 2},
+        **{"decay": "plateau", "look_every": 3, "decay_patience": 1, "decay_times": 99, "warmup_steps": 9},
+    },
 }
 SMALL: dict[str, Any] = {"batch_size": 16, "checkpoint_every": 7, "log_every": 5, "latent": 4, "lr": 1e-3, "threads": 1}
 

@@ -1,0 +1,110 @@
+"""A batch that is taken in parts gives the update of the whole: the same noise, the same loss, the same controllers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from contract import FIT, METHODS, TEXT_METHODS, Bench, newest
+from torch import Tensor
+
+from elboroom.build.parts import Choices, Parts
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet
+from elboroom.methods import card
+from elboroom.runs.lifecycle import train
+from elboroom.training.recorder import read_log
+
+STEPS: dict[str, Any] = {"steps": 2, "log_every": 1, "checkpoint_every": 2, "optimiser": "sgd", "lr": 1e-3, "clip": 1.0}
+
+
+def parts_equal_the_whole(name: str, bench: Bench, out: Path, parts: int = 2, **more: Any) -> None:
+    """After two steps of gradient descent."""
+    try:
+        in_parts = bench.train(name, out / "parts", accumulate=parts, **STEPS, **more).folder
+    except Problem as problem:
+        assert "of all examples of a batch together" in str(problem), problem  # noqa: PT017
+        return
+    whole = bench.train(name, out / "whole", **STEPS, **more).folder
+    wanted, found = newest(whole).state, newest(in_parts).state
+    for key in wanted:
+        a, b = wanted[key].double(), found[key].double()
+        if key.startswith("others."):  # critics have Adam, which makes much of rounding
+            assert (a - b).norm() <= 1e-4 * a.norm() + 1e-6, key
+        elif not key.startswith("optimiser/"):
+            assert torch.allclose(a, b, rtol=1e-6, atol=1e-6), key
+    for a, b in zip(*(read_log(run / "log.jsonl") for run in (whole, in_parts)), strict=True):
+        assert a == pytest.approx(b, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parts_equal_the_whole(name: str, bench: Bench, tmp_path: Path) -> None:
+    parts_equal_the_whole(name, bench, tmp_path, **{"cycles": 1} if name == "vae-cyclical" else {})
+
+
+@pytest.mark.parametrize("name", [name for name in TEXT_METHODS if name not in METHODS] + ["vae", "lagging-vae"])
+def test_parts_equal_the_whole_on_text(name: str, text_bench: Bench, tmp_path: Path) -> None:
+    """With dropout, of sentences of several lengths, whose embeddings have sparse gradients."""
+    parts_equal_the_whole(name, text_bench, tmp_path, 4, dropout=0.5, word_dropout=0.2)
+
+
+def test_the_parts_have_noise_of_their_own_where_it_cannot_be_that_of_the_whole() -> None:
+    """Rejections of von Mises-Fisher depend on every concentration: the parts do not repeat each other's draws."""
+    from elboroom.core import distributed
+    from elboroom.families.sphere import VonMisesFisher
+
+    q = VonMisesFisher(torch.nn.functional.normalize(torch.ones(4, 5), dim=-1), torch.full((4, 1), 20.0)[:, 0])
+    drawn = []
+    for part in range(2):
+        torch.manual_seed(0)
+        with distributed.part(part, 2):
+            drawn.append(q.rsample((1,)))
+    assert not torch.isclose(drawn[0], drawn[1]).any()
+    assert distributed.share() == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["factor-vae", "beta-tcvae", "bn-vae", "beta-vae-capacity"])
+def test_what_couples_the_examples_of_a_batch_is_refused(name: str, pixels: DataSet, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"--accumulate 2: .* is of all examples of a batch together"):
+        train(name, pixels, tmp_path / "run", accumulate=2, **FIT)
+    assert not (tmp_path / "run").exists()
+
+
+def test_batch_norm_of_ones_own_is_refused(pixels: DataSet, tmp_path: Path) -> None:
+    class Encoder(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(256, 6), torch.nn.BatchNorm1d(6))
+
+        def forward(self, x: Tensor, u: Tensor | None) -> Tensor:
+            found: Tensor = self.layers(x)
+            return found
+
+    with pytest.raises(Problem, match="BatchNorm1d is of all examples"):
+        train("vae", pixels, tmp_path / "run", accumulate=2, encoder=Encoder(), **FIT)
+
+
+def test_parts_are_of_one_size(pixels: DataSet, sentences: DataSet, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="--batch-size 8 cannot be taken in 3 parts: make it a multiple"):
+        train("vae", pixels, tmp_path / "run", accumulate=3, **FIT)
+    with pytest.raises(Problem, match="cannot be taken in 2 parts on each of 8 devices"):
+        train("vae", pixels, tmp_path / "run", accumulate=2, **FIT, devices=8)
+    with pytest.raises(Problem, match="take --batches buckets"):
+        train("vae", sentences, tmp_path / "run", accumulate=2, batches="constant", **FIT)
+
+
+def test_a_part_is_what_the_nets_see(pixels: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is what saves memory."""
+    seen = []
+    forward = type(card("vae").build(Parts(pixels.about, Choices()), {}).model.posterior).forward
+    name = type(card("vae").build(Parts(pixels.about, Choices()), {}).model.posterior)
+
+    def look(self: Any, batch: Any) -> Any:
+        seen.append(len(batch.x))
+        return forward(self, batch)
+
+    monkeypatch.setattr(name, "forward", look)
+    train("vae", pixels, tmp_path / "run", accumulate=4, **{**FIT, "steps": 1})
+    assert seen == [2] * 4
