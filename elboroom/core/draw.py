@@ -26,12 +26,12 @@ class Draw:
     @cached_property
     def q(self) -> Any:
         """q(z|x,u)."""
-        return self.model.posterior(self.batch)
+        return self.model.q(self.batch)
 
     @cached_property
     def p(self) -> Any:
         """p(z|u)."""
-        return self.model.prior(self.batch)
+        return self.model.p(self.batch)
 
     @cached_property
     def z(self) -> Tensor:
@@ -47,7 +47,7 @@ class Draw:
     @cached_property
     def px(self) -> Any:
         """p(x|z,u) at every sample."""
-        return self.model.likelihood(self.z, self.batch)
+        return self.model.px(self.z, self.batch)
 
     @cached_property
     def nll(self) -> Tensor:

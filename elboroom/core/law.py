@@ -26,6 +26,7 @@ class Law(Distribution):
     slow_density: ClassVar[bool] = False  # log_prob of a z that was drawn elsewhere takes long
     factorises: ClassVar[bool] = False  # its dimensions are independent
     diagonal: ClassVar[bool] = False  # a Gaussian of independent dimensions: `logvar`, `log_prob_per_dim`, `gathered`
+    has_parts: ClassVar[bool] = False  # `part`, the law of some of its dimensions
     has_moments: ClassVar[bool] = False  # `moments`, a Gaussian of the mean and variance of its draws
     space: ClassVar[Space] = "euclidean"  # where its z live; on the other two no coordinate is free of the rest
 

@@ -1,31 +1,90 @@
-"""LatentModel: the three conditional distributions of a latent-variable model."""
+"""LatentModel: the three conditional distributions of a latent-variable model, the parts of its z, and what reads them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
+
+from elboroom.core.batch import Batch
+from elboroom.core.problem import unknown
+
+WHOLE = "z"  # the block that is all of z
+
+
+class Condition(NamedTuple):
+    """What nets see of what is observed beside x."""
+
+    vector: Tensor | None = None  # labels one-hot, side by side, (B, U)
+    memory: Tensor | None = None  # of a context, (B, L, H)
+    mask: Tensor | None = None  # where that holds a word, (B, L)
 
 
 class LatentModel(nn.Module):
-    """Three conditional distributions: posterior(batch) -> q(z|x,u), prior(batch) -> p(z|u), likelihood(z, batch) -> p(x|z,u).
+    """Three conditional distributions: q(batch) -> q(z|x,u), p(batch) -> p(z|u), px(z, batch) -> p(x|z,u).
 
-    Posterior and prior modules name the family that they return as `family`.
+    They are asked for by these verbs alone. `posterior`, `prior` and `likelihood` are the modules behind them; posterior and
+    prior name the family that they return as `family`. `blocks` are named parts of z, `heads` what reads codes and belongs
+    to the model: classifiers and the like, saved and loaded with it.
     """
 
-    def __init__(self, posterior: nn.Module, prior: nn.Module, likelihood: nn.Module) -> None:
+    def __init__(
+        self,
+        posterior: nn.Module,
+        prior: nn.Module,
+        likelihood: nn.Module,
+        blocks: Mapping[str, int] | None = None,
+        heads: Mapping[str, nn.Module] | None = None,
+    ) -> None:
         super().__init__()
         self.posterior, self.prior, self.likelihood = posterior, prior, likelihood
+        self.sizes = dict(blocks or {})  # of the blocks, in the order in which they lie in z
+        self.heads = nn.ModuleDict(heads)
+
+    def condition(self, batch: Batch) -> Condition:
+        """What the nets see beside x."""
+        return Condition(batch.u)
+
+    def q(self, batch: Batch) -> Any:
+        """q(z|x,u)."""
+        return self.posterior(batch)
+
+    def p(self, batch: Batch) -> Any:
+        """p(z|u)."""
+        return self.prior(batch)
+
+    def px(self, z: Tensor, batch: Batch) -> Any:
+        """p(x|z,u) at every sample, z of shape (K, B, *event)."""
+        return self.likelihood(z, batch)
 
     @property
     def families(self) -> tuple[Any, Any]:
         """The families of q and p, on which depends what can be asked of them."""
         return self.posterior.family, self.prior.family
 
+    @property
+    def blocks(self) -> dict[str, slice]:
+        """The named parts of z, with the whole as `z`."""
+        ends = [sum(list(self.sizes.values())[: i + 1]) for i in range(len(self.sizes))]
+        parts = {name: slice(end - size, end) for (name, size), end in zip(self.sizes.items(), ends, strict=True)}
+        return {WHOLE: slice(None)} | parts
+
+    def block(self, name: str) -> slice:
+        """Where a named part of z lies."""
+        if name not in self.blocks:
+            raise unknown("block of z", name, self.blocks)
+        return self.blocks[name]
+
+    def with_heads(self, **heads: nn.Module) -> LatentModel:
+        """The same model with these heads beside those that it has."""
+        self.heads.update(heads)
+        return self
+
     def with_posterior(self, posterior: nn.Module) -> LatentModel:
         """Another posterior beside the same prior and likelihood."""
-        return LatentModel(posterior, self.prior, self.likelihood)
+        return LatentModel(posterior, self.prior, self.likelihood, self.sizes, dict(self.heads))
 
     def with_prior(self, prior: nn.Module) -> LatentModel:
         """Another prior beside the same posterior and likelihood."""
-        return LatentModel(self.posterior, prior, self.likelihood)
+        return LatentModel(self.posterior, prior, self.likelihood, self.sizes, dict(self.heads))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elboroom.core import distributed
 from elboroom.core.draw import Draw
 from elboroom.core.model import LatentModel
+from elboroom.core.problem import Problem
 
 
 def _accept(model: LatentModel) -> None:
@@ -35,11 +36,22 @@ class Term:
 
     def mean(self, draw: Draw) -> Tensor:
         """Summed over latent dimensions, averaged over the batch: the one unit, nats per example."""
-        value = self.f(draw)
-        return value if value.dim() == 0 else value.flatten(1).sum(1).mean() if value.dim() > 1 else value.mean()
+        value, rows = self.f(draw), len(draw.batch.x)
+        if value.dim() > 2 or (value.dim() and len(value) != rows):
+            raise Problem(
+                f"the term '{self.name}' returned shape {tuple(value.shape)}; a term is of shape (B,), (B, D) or (), "
+                f"and B is {rows} here"
+            )
+        return value if value.dim() == 0 else value.sum(1).mean() if value.dim() > 1 else value.mean()
 
     def __add__(self, other: Term | Objective) -> Objective:
-        return Constant(1.0) * self + other
+        return 1.0 * self + other
+
+    def __sub__(self, other: Term | Objective) -> Objective:
+        return 1.0 * self - other
+
+    def __neg__(self) -> Objective:
+        return -1.0 * self
 
     def __rmul__(self, weight: float) -> Objective:
         return Constant(weight) * self
@@ -67,8 +79,24 @@ class Weight(nn.Module, ABC):
         """How the two are written."""
         return f"{self.extra_repr()} * {name}"
 
-    def __mul__(self, term: Term) -> Objective:
-        return Objective([(self, term)])
+    def times(self, factor: float) -> Weight:
+        """The same weight, so many times as large."""
+        return self if factor == 1.0 else Scaled(self, factor)
+
+    def __mul__(self, other: Term | Objective) -> Objective:
+        """Before a term, or before a sum of terms with constant weights."""
+        if isinstance(other, Term):
+            return Objective([(self, other)])
+        if len(other.parts) > 1 and type(self).update is not Weight.update:
+            raise Problem(f"{self.extra_repr()} steers one term by its value; give each term of a sum a weight of its own")
+        for weight, term in other.parts:
+            if not isinstance(weight, Constant):
+                raise Problem(f"{term.name} has a weight that moves already; write the two as one weight")
+        return Objective([(self._before(weight), term) for weight, term in other.parts if isinstance(weight, Constant)])
+
+    def _before(self, inner: Constant) -> Weight:
+        """This weight before a term that has a constant one."""
+        return inner if isinstance(inner, Logged) else self.times(inner.value)
 
 
 class Constant(Weight):
@@ -82,11 +110,35 @@ class Constant(Weight):
     def now(self, step: int) -> float:
         return self.value
 
+    def times(self, factor: float) -> Constant:
+        return self if factor == 1.0 else Constant(factor * self.value)
+
     def before(self, name: str) -> str:
         return name if self.value == 1.0 else super().before(name)
 
     def extra_repr(self) -> str:
         return f"{self.value:g}"
+
+
+class Scaled(Weight):
+    """A weight times a number."""
+
+    def __init__(self, weight: Weight, factor: float) -> None:
+        super().__init__()
+        self.weight, self.factor = weight, float(factor)
+        self.logged_as, self.steers, self.couples = weight.logged_as, weight.steers, weight.couples
+
+    def now(self, step: int) -> float | Tensor:
+        return self.factor * self.weight.now(step)
+
+    def apply_to(self, step: int, value: Tensor) -> Tensor:
+        return self.factor * self.weight.apply_to(step, value)
+
+    def update(self, step: int, value: Tensor) -> None:
+        self.weight.update(step, value)
+
+    def extra_repr(self) -> str:
+        return f"{self.factor:g} {self.weight.extra_repr()}"
 
 
 class Logged(Constant):
@@ -97,6 +149,9 @@ class Logged(Constant):
 
     def apply_to(self, step: int, value: Tensor) -> Tensor:
         return torch.zeros_like(value)
+
+    def times(self, factor: float) -> Constant:
+        return self
 
     def before(self, name: str) -> str:
         return f"logged({name})"
@@ -119,6 +174,9 @@ class Objective(nn.Module):
 
     def __init__(self, parts: list[tuple[Weight, Term]]) -> None:
         super().__init__()
+        names = [term.name for _, term in parts]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise Problem(f"two terms of one objective are called '{twice}'; give one of them another name")
         self.parts = parts
         self.weights = nn.ModuleList(weight for weight, _ in parts)
 
@@ -133,8 +191,17 @@ class Objective(nn.Module):
         return max(term.samples for term in self.terms)
 
     def __add__(self, other: Term | Objective) -> Objective:
-        right = Constant(1.0) * other if isinstance(other, Term) else other
+        right = 1.0 * other if isinstance(other, Term) else other
         return Objective(self.parts + right.parts)
+
+    def __sub__(self, other: Term | Objective) -> Objective:
+        return self + -1.0 * other
+
+    def __neg__(self) -> Objective:
+        return -1.0 * self
+
+    def __rmul__(self, factor: float) -> Objective:
+        return Objective([(weight.times(factor), term) for weight, term in self.parts])
 
     def forward(self, draw: Draw) -> Loss:
         """The loss of one Draw at its batch's step."""

@@ -23,6 +23,7 @@ class Gaussian(Law):
     has_rsample = True
     factorises = True
     diagonal = True
+    has_parts = True
 
     def __init__(self, loc: Tensor, logvar: Tensor) -> None:
         self.loc, self.logvar = loc, logvar
@@ -56,6 +57,10 @@ class Gaussian(Law):
     def entropy(self) -> Tensor:
         """1/2 sum_j log(2 pi e sigma_j^2)."""
         return 0.5 * (self.logvar + LOG_2PI + 1).sum(-1)
+
+    def part(self, where: slice) -> Gaussian:
+        """The law of some of its dimensions."""
+        return Gaussian(self.loc[..., where], self.logvar[..., where])
 
     def gathered(self) -> Gaussian:
         """The same distributions for the rows of all ranks."""

@@ -16,6 +16,7 @@ class Point(Law):
 
     has_rsample = True
     has_density = False
+    has_parts = True
 
     def __init__(self, loc: Tensor) -> None:
         self.loc = loc
@@ -27,6 +28,10 @@ class Point(Law):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.loc.expand(*sample_shape, *self.loc.shape)
+
+    def part(self, where: slice) -> Point:
+        """The law of some of its dimensions."""
+        return Point(self.loc[..., where])
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.rsample(sample_shape).detach()  # without a graph, expand may be loc itself, which has a gradient
