@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -79,9 +80,16 @@ class Parts:
         return self.option("latent") or default_latent(self.about.kind)
 
     def vae(
-        self, posterior: str = "gaussian", prior: str = "normal", fixed_prior: bool = False, skip: bool = False
+        self,
+        posterior: str = "gaussian",
+        prior: str = "normal",
+        fixed_prior: bool = False,
+        skip: bool = False,
+        blocks: Mapping[str, int] | None = None,
     ) -> LatentModel:
         """A model with this posterior and prior, unless the user chose others; with `skip`, z enters every layer.
+
+        `blocks` are named parts of z with their sizes, which add up to its dimensions.
 
         A fixed prior neither depends on labels that are given nor is learned: for a loss without the KL(q || p) that
         would teach it, or a floor under that KL, which a prior that follows would undo. Prior "none" is for methods that
@@ -104,8 +112,16 @@ class Parts:
             raise Problem(
                 f"--prior {p} is learned, for which a loss needs its whole kl: leave it out, or use vae --prior {p}"
             )
-        made = family.make(self, **self.options(*family.options))
-        return LatentModel(made, self._prior(law, made, fixed_prior), space.entry(self, self.likelihood(skip=skip)))
+        parts = self if blocks is None else self._sized(sum(blocks.values()))
+        made = family.make(parts, **self.options(*family.options))
+        p_z, p_x = parts._prior(law, made, fixed_prior), space.entry(parts, parts.likelihood(skip=skip))
+        return LatentModel(made, p_z, p_x, blocks)
+
+    def _sized(self, latent: int) -> Parts:
+        """The same parts for so many dimensions of z, which are not the user's to choose."""
+        if self.choices.latent not in (None, default_latent(self.about.kind), latent):
+            raise Problem(f"--latent {self.choices.latent} has no effect here; z is its blocks, of {latent} dimensions")
+        return replace(self, choices=self.choices.model_copy(update={"latent": latent}))
 
     def prior(self, posterior: nn.Module) -> nn.Module:
         """p(z|u) beside a posterior on R^d that nobody chose."""

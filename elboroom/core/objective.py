@@ -88,7 +88,9 @@ class Weight(nn.Module, ABC):
         if isinstance(other, Term):
             return Objective([(self, other)])
         if len(other.parts) > 1 and type(self).update is not Weight.update:
-            raise Problem(f"{self.extra_repr()} steers one term by its value; give each term of a sum a weight of its own")
+            raise Problem(
+                f"{self.extra_repr()} steers one term by its value; give each term of a sum a weight of its own"
+            )
         for weight, term in other.parts:
             if not isinstance(weight, Constant):
                 raise Problem(f"{term.name} has a weight that moves already; write the two as one weight")

@@ -140,7 +140,7 @@ def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress
 
     @torch.inference_mode()
     def encoded(rows: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
-        q = run.model.posterior(batch_of(run.data, rows, run.given, device))
+        q = run.model.q(batch_of(run.data, rows, run.given, device))
         found = {"mu": q.mean} | ({"logvar": q.logvar} if law_of(type(q)).diagonal else {})
         return {name: tensor.float().flatten(1).cpu().numpy() for name, tensor in found.items()}  # (B, J)
 

@@ -62,12 +62,12 @@ def respond(
     model: LatentModel, disturbed: Batch, clean: Batch | None = None, elbos: NDArray[np.float64] | None = None
 ) -> Response:
     """The reconstruction of disturbed images, beside that of the clean ones and the ELBOs of the data where they are given."""
-    q = model.posterior(disturbed)
-    made = model.likelihood(q.mean.unsqueeze(0), disturbed).mean[0]
+    q = model.q(disturbed)
+    made = model.px(q.mean.unsqueeze(0), disturbed).mean[0]
     drift = overlap = rank = None
     if clean is not None:
-        moved = q.mean - model.posterior(clean).mean
-        drift = float((moved / variances(model.prior(clean), moved).sqrt()).norm(dim=1).mean())
+        moved = q.mean - model.q(clean).mean
+        drift = float((moved / variances(model.p(clean), moved).sqrt()).norm(dim=1).mean())
         a, b = made > 0.5, clean.x > 0.5
         union = (a | b).flatten(1).sum(1)
         overlap = float(((a & b).flatten(1).sum(1) / union.clamp_min(1)).mean())

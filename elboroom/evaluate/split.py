@@ -122,7 +122,7 @@ class Split:
         loc, logvar = [], []
         with torch.no_grad():
             for batch in self.batches():
-                q = self.model.posterior(batch)
+                q = self.model.q(batch)
                 loc.append(q.mean.float().cpu())
                 logvar += [q.logvar.float().cpu()] if law_of(type(q)).diagonal else []
         return torch.cat(loc), torch.cat(logvar) if logvar else None

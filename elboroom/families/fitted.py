@@ -55,14 +55,14 @@ def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
     A q(z|x) much narrower than p(z|x) would leave a bound by r alone far below log p(x), whatever K; since m(z|x) is no less
     than the part of p(z), no weight is lost by more than that part.
     """
-    p, nets, own = model.prior(batch), next(model.parameters()).dtype, of_prior(samples)
+    p, nets, own = model.p(batch), next(model.parameters()).dtype, of_prior(samples)
     on_ball, log_weights = law_of(type(r)).space == "ball", []
     for law, count in ((r, samples - own), (p, own)):
         if not count:
             continue
         z = law.sample((count,) if law.batch_shape else (count, len(batch.x)))
         wide, seen = (z, z) if on_ball else (z.double(), z.to(nets))  # the ball has a precision of its own
-        log_x, log_p = model.likelihood(seen, batch).log_prob(batch.x).double(), p.log_prob(seen).double()
+        log_x, log_p = model.px(seen, batch).log_prob(batch.x).double(), p.log_prob(seen).double()
         log_m = r.log_prob(wide).double() + math.log(1 - own / samples)
         if own:
             log_m = torch.logaddexp(log_m, log_p + math.log(own / samples))

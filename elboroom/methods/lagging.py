@@ -33,7 +33,7 @@ class InformationStop(Watch):
     def look(self, method: Method, step: int) -> bool:
         method.model.eval()
         with torch.no_grad():
-            codes = [(q.loc, q.logvar) for q in map(method.model.posterior, self.valid())]
+            codes = [(q.loc, q.logvar) for q in map(method.model.q, self.valid())]
         method.model.train()
         loc, logvar = (torch.cat(parts) for parts in zip(*codes, strict=True))
         noise = torch.randn(loc.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

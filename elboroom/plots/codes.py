@@ -80,7 +80,7 @@ class Codes:
         if isinstance(split.model.prior, NoPrior):
             return None
         u = split.data.u(split.rows, split.given) if split.given else None
-        p = split.model.prior(Batch(torch.empty(len(split.rows)), u).to(split.device))
+        p = split.model.p(Batch(torch.empty(len(split.rows)), u).to(split.device))
         reseed(split.seed)
         z = p.sample((each,) if p.batch_shape else (each * len(split.rows),))
         drawn: Floats = z.flatten(0, -2).cpu().numpy()

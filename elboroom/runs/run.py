@@ -81,7 +81,9 @@ class Run:
     @property
     def latent(self) -> int:
         """The dimensions of z: those that its nets were sized for, or none."""
-        return 0 if isinstance(self.model.posterior, NoLatent) else Parts(self.spec.about, self.spec.model).latent
+        if isinstance(self.model.posterior, NoLatent):
+            return 0
+        return sum(self.model.sizes.values()) or Parts(self.spec.about, self.spec.model).latent
 
     @cached_property
     def space(self) -> Space:
@@ -136,7 +138,7 @@ class Run:
             parts = np.array_split(np.arange(len(x)), max(1, len(x) // 1024))
             return np.concatenate([self.encode(self._read(x, rows)) for rows in parts])
         found: NDArray[np.float32] = torch.cat(
-            self._in_parts(lambda b: self.model.posterior(b).mean.float().cpu(), self._batch(x, u))
+            self._in_parts(lambda b: self.model.q(b).mean.float().cpu(), self._batch(x, u))
         ).numpy()
         return found
 
@@ -152,7 +154,7 @@ class Run:
         codes = z.to(like.device) if isinstance(z, Point) else z.to(like)
 
         def made(b: Batch) -> Any:
-            return medium.made(self.model.likelihood(codes[b.index].unsqueeze(0), b))
+            return medium.made(self.model.px(codes[b.index].unsqueeze(0), b))
 
         batch = replace(medium.blank(len(z)), u=self._u(u, len(z)), index=torch.arange(len(z)))
         return medium.join(self._in_parts(made, batch))
@@ -162,7 +164,7 @@ class Run:
         self.require_codes()
         medium, batch = self.medium(decoding), self._batch(x, u)
         return medium.join(
-            self._in_parts(lambda b: medium.made(self.model.likelihood(self.model.posterior(b).mean[None], b)), batch)
+            self._in_parts(lambda b: medium.made(self.model.px(self.model.q(b).mean[None], b)), batch)
         )
 
     def sample(self, n: int = 25, seed: int = 0, u: ArrayLike | None = None, decoding: Decoding | None = None) -> Any:
@@ -174,7 +176,7 @@ class Run:
         if n < 1:
             raise Problem(f"at least one sample is needed, not {n}")
         given = self._u(u, n) if u is not None or not self.given else self._some_u(n, seed)
-        p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.prior(Batch(torch.empty(n), given))
+        p = self.fitted if isinstance(self.model.prior, NoPrior) else self.model.p(Batch(torch.empty(n), given))
         reseed(seed)
         z: Tensor = p.sample(torch.Size(() if p.batch_shape else (n,)))
         drawn = Sampling() if decoding is None and self.tokeniser is not None else decoding

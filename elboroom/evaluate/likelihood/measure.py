@@ -152,10 +152,10 @@ def mutual_information(split: Split) -> Result:
 
 def _of_pairs(split: Split, size: int = 256) -> Tensor:
     """log q(z_i|x_i) - log 1/M sum_m q(z_i|x_m), z_i ~ q(z|x_i), for any q with a density, (M,)."""
-    drawn = [split.model.posterior(batch).sample((1,))[0] for batch in split.batches(size)]
+    drawn = [split.model.q(batch).sample((1,))[0] for batch in split.batches(size)]
     own, sums = [], torch.full((len(split.rows), len(drawn)), -torch.inf, dtype=torch.float64)
     for number, batch in enumerate(split.batches(size)):
-        q = split.model.posterior(batch)
+        q = split.model.q(batch)
         for part, z in enumerate(drawn):
             pairs = q.log_prob(z.unsqueeze(-2)).double().cpu()  # (chunk, B)
             sums[part * size : part * size + len(z), number] = torch.logsumexp(pairs, 1)

@@ -40,15 +40,15 @@ def posthoc(split: Split, samples: int = 100) -> Result:
 
     def bound(split: Split, samples: int, tau: float) -> Weighted:
         def weights_of(batch: Batch) -> Weigh:
-            code = split.model.posterior(batch).mean
-            p = fitted or split.model.prior(batch)
+            code = split.model.q(batch).mean
+            p = fitted or split.model.p(batch)
             r = _around(code, tau, p) if axes is None else _along(axes, code, tau, p.mean)
             if mixed:
                 return lambda count: proposed(split.model, batch, r, count)
 
             def weigh(count: int) -> Tensor:
                 z = r.sample((count,))  # (count, B, J)
-                told = split.model.likelihood(z.to(code), batch).log_prob(batch.x)
+                told = split.model.px(z.to(code), batch).log_prob(batch.x)
                 weights: Tensor = told + p.log_prob(z) - r.log_prob(z)
                 return weights
 

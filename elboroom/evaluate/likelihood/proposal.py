@@ -38,7 +38,7 @@ def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Result:
     fit = gaussian if kind == "gaussian" else flow(split.tuning or split.few(256))
 
     def weights_of(batch: Batch) -> Weigh:
-        r = around(split.model.posterior(batch), fit)
+        r = around(split.model.q(batch), fit)
         return lambda count: proposed(split.model, batch, r, count)
 
     return Weighted(split, samples, weights_of).number(name, scale=WIDER)
@@ -69,7 +69,7 @@ def flow(split: Split, steps: int = 250, each: int = 64) -> Fit:
     means, stds, draws = [], [], []
     with torch.no_grad():
         for batch in split.batches(64):
-            q = split.model.posterior(batch)
+            q = split.model.q(batch)
             z = some_draws(law_of(type(q)).unwrapped(q))
             mean, std = _moments(z)
             means.append(mean)
