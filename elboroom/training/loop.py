@@ -16,7 +16,7 @@ from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
 from elboroom.core.freeze import freeze
-from elboroom.core.method import Method, Player, cost
+from elboroom.core.method import Method, Player, cost, once
 from elboroom.core.objective import Loss
 from elboroom.core.optimiser import clip
 from elboroom.core.problem import Problem
@@ -71,16 +71,19 @@ class Loop:
         player = method.players[number]
         reseed(self.seed, step, number, turn)  # every part sees its slice of the same noise
         with distributed.part(part, self.parts):
-            draw = self.draw(method, player, step, number, turn, part, shared.get(part))
+            draw = self.draw(method, player, step, number, turn, shared.get(part), part)
             shared.setdefault(part, draw)
             with self.autocast(), freeze(_others(method, number, draw is shared[part])):
                 loss = player.objective(draw)
             descend = move if part == self.parts - 1 else add_gradients
             descend(method, player, loss.total if self.parts == 1 else loss.total / self.parts)
-        return loss, draw.batch
+        later = any(other.batch == "shared" for other in method.players[number + 1 :])
+        if self.parts > 1 and not later and player.turns is once:  # nobody reads it again: what it holds is let go
+            shared[part] = method.draw(player, draw.batch)
+        return loss._replace(total=loss.total.detach()), draw.batch
 
     def draw(
-        self, method: Method, player: Player, step: int, number: int, turn: int, part: int, shared: Draw | None
+        self, method: Method, player: Player, step: int, number: int, turn: int, shared: Draw | None, part: int = 0
     ) -> Draw:
         """The Draw of one turn, as the player asks: the shared one, a new one on the step's batch, or on another batch."""
 
