@@ -150,6 +150,7 @@ def equal(method: str, data: Path | str, tmp_path: Path, options: dict[str, Any]
         assert a == pytest.approx(b, rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_batch_that_two_cannot_share_is_refused(data: Path, tmp_path: Path) -> None:
     done = elbo("train", "vae", *flags(data=data, out=tmp_path / "r", **{**SMALL, "batch_size": 15}, devices=2))
     assert done.returncode == 2
