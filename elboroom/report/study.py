@@ -64,8 +64,9 @@ def write_report(folder: str | Path, out: str | Path | None = None, score: str |
         parts.append(Part(Path(data).name, tail, shown, tables, scores.left_out))
     entries = Index(folder).read()
     failed = {name: entry.told["error"] for name, entry in entries.items() if entry.state == "failed"}
-    counts = {f"{kind}s": len({row[kind] for row in rows}) for kind in ("run", "method", "seed")}
-    facts = [*(f"{count:,} {kind}" for kind, count in counts.items()), ", ".join(part.name for part in parts)]
+    counts = {kind: len({row[kind] for row in rows}) for kind in ("run", "method", "seed")}
+    facts = [f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in counts.items()]
+    facts += [", ".join(part.name for part in parts)]
     facts += [f"{len(failed)} failed"] if failed else []
     return write_page(
         path, "study.html", name=study.name, facts=facts, parts=parts, failed=failed, version=version("elboroom")

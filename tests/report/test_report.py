@@ -196,12 +196,14 @@ def test_names_from_outside_are_escaped(run: Run, tmp_path: Path, monkeypatch: p
 
     def shown(one: Run, n: int) -> Iterator[Exhibit]:
         yield next(plots.gallery(one, n))
-        yield Exhibit("said", script("title"), script("caption"), sentences=((script("sentence"), script("other")),))
+        yield Exhibit(
+            "said", script("title"), script("caption"), sentences=((script("sentence"), script("other"), ""),)
+        )
         yield Exhibit("none", "None", "", reason=script("why"))
 
     monkeypatch.setattr(report, "gallery", shown)
     page = write_report(odd, n=50).read_text(encoding="utf-8")
-    Outline(page)
+    assert "(empty)" in Outline(page).text, "a sentence of no words is seen"
     assert "<script>alert" not in page
     escaped = set(re.findall(r"&lt;script&gt;alert\(&#34;(\w+)&#34;\)", page))
     assert escaped == {
