@@ -28,7 +28,7 @@ LEVELS = (
     {"build"},
     {"methods"},
     {"training"},
-    {"evaluate", "latent"},
+    {"evaluate", "latent", "loggers"},
     {"runs"},
     {"plots"},
     {"studies", "explorer"},

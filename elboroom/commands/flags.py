@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand
 
 from elboroom.commands.catalogue import Entry, Flag
 from elboroom.commands.data import LABEL_KINDS, LABELS
+from elboroom.commands.output import Logger
 
 
 def _parameter(flag: Flag, panel: str) -> inspect.Parameter:
@@ -51,6 +52,7 @@ OWN = (
     ("out", Path | None, None,
      typer.Option("--out", help="the folder of the run", show_default="runs/METHOD-DATA-SEED")),
     ("warm", Path | None, None, typer.Option("--from", help="start from the weights of another run")),
+    ("logger", *get_args(Logger)[:1], "", *get_args(Logger)[1:]),
     ("json", bool, False, typer.Option("--json", help="print the result as JSON")),
 )  # fmt: skip
 

@@ -14,6 +14,9 @@ from elboroom.core.problem import Problem
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a run")]
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="the folders of runs")]
 Json = Annotated[bool, typer.Option("--json", help="print as JSON")]
+Logger = Annotated[
+    str, typer.Option("--logger", help="tensorboard, mlflow, wandb, or several with commas", show_default="none")
+]
 SplitName = Annotated[
     str | None, typer.Option("--split", help="train, valid or test", show_default="test if there is one")
 ]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from elboroom.commands.output import Json, print_json, print_table, say
+from elboroom.commands.output import Json, Logger, print_json, print_table, say
 from elboroom.core.problem import Problem, unknown
 
 study_app = typer.Typer(
@@ -87,6 +87,7 @@ def run(
     metric: Annotated[str | None, typer.Option("--metric", help="what a search is for: any measured quantity")] = None,
     goal: Annotated[str | None, typer.Option("--goal", help="max or min")] = None,
     trials: Annotated[int | None, typer.Option("--trials", help="settings that a search tries")] = None,
+    logger: Logger = "",
     yes: Yes = False,
     json: Json = False,
 ) -> None:
@@ -106,7 +107,7 @@ def run(
     _ask(study, yes)
     folder = place(study, what, out)
     counts = run_study(
-        study, folder, engine, workers=workers, address=address, gpus=gpus, to=to, retry=retry, yes=True
+        study, folder, engine, workers=workers, address=address, gpus=gpus, to=to, retry=retry, logger=logger, yes=True
     )  # fmt: skip
     if json:
         print_json({"folder": str(folder), "runs": study.count, "done": counts["done"], "failed": counts["failed"]})

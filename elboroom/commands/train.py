@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from elboroom.commands import catalogue
 from elboroom.commands.flags import command
-from elboroom.commands.output import Folder, Json, print_json, say
+from elboroom.commands.output import Folder, Json, Logger, print_json, say
 
 
 class Methods(TyperGroup):
@@ -37,8 +37,7 @@ def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
     from elboroom.runs import lifecycle
 
     data, out, json = (own.pop(name) for name in ("data", "out", "json"))
-    run = lifecycle.train(method, data, out, bar=Bar, **own, **options)
-    _trained(run, json)
+    _trained(lifecycle.train(method, data, out, bar=Bar, **own, **options), json)
 
 
 def resume(
@@ -46,13 +45,14 @@ def resume(
     steps: Annotated[
         int | None, typer.Option("--steps", help="train this many steps beyond the end of the run")
     ] = None,
+    logger: Logger = "",
     json: Json = False,
 ) -> None:
     """Go on with a run where it stopped: bit for bit as if it had not."""
     from elboroom.commands.progress import Bar
     from elboroom.runs import lifecycle
 
-    run = lifecycle.resume(folder, steps, bar=Bar)
+    run = lifecycle.resume(folder, steps, bar=Bar, logger=logger)
     _trained(run, json)
 
 

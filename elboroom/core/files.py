@@ -40,6 +40,9 @@ def write_json(path: Path, content: Any) -> None:
     write(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
+FOREIGN = "wandb"  # a folder of W&B, which keeps links of its own in there; elboroom neither reads nor writes it
+
+
 def refuse_links(folder: Path) -> None:
     """Refuses a folder with a symbolic link anywhere inside: what is written or deleted there would be elsewhere."""
     for place, folders, files in os.walk(folder):
@@ -49,6 +52,7 @@ def refuse_links(folder: Path) -> None:
                 raise Problem(
                     f"{path} is a symbolic link; elboroom does not follow links inside a run or study: remove it"
                 )
+        folders[:] = [name for name in folders if name != FOREIGN]
 
 
 def _umask() -> int:

@@ -16,6 +16,8 @@ from elboroom.data.dataset import DataSet
 from elboroom.data.labels import lasting
 from elboroom.data.text import Reading
 from elboroom.data.tokens import TOKENISER, kept
+from elboroom.loggers import Logs, named
+from elboroom.runs.ending import show
 from elboroom.runs.run import Run, rebuilt
 from elboroom.training import session
 from elboroom.training.checkpoint import Checkpoints, newest, write_json
@@ -35,6 +37,7 @@ def train(
     decoder: nn.Module | None = None,
     warm: str | Path | None = None,
     bar: Bar = Silence,
+    logger: str = "",
     **options: Any,
 ) -> Run:
     """Trains a method on data and returns the run.
@@ -42,8 +45,10 @@ def train(
     data: a registered name, a folder of images, an .npy or .npz file, an array, a text file or folder, a list of
     sentences, or a DataSet. labels: a table of them, for a folder of images or an array. label_kinds: what labels are,
     as in {"age": "ordinal"}. Options are those of the method, of the model (latent, net, likelihood, ...), of training
-    (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...).
+    (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...). logger: tensorboard, mlflow, wandb, or
+    several with commas; a logger changes no number.
     """
+    named(logger)
     source = "array"
     if isinstance(data, str | Path):
         source = registry.lasting(data)
@@ -64,8 +69,7 @@ def train(
     words = split(found, spec.fit, spec.card.looks).tokeniser  # what is held out has no say in the vocabulary
     if words is not None:
         write_json(folder / TOKENISER, words.to_json())
-    session.launch(spec, folder, own, bar)
-    return load(folder, data=own.data, encoder=encoder, decoder=decoder)
+    return _trained(spec, folder, own, bar, logger)
 
 
 def resume(
@@ -76,8 +80,10 @@ def resume(
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
     bar: Bar = Silence,
+    logger: str = "",
 ) -> Run:
     """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said."""
+    named(logger)
     folder = Path(folder)
     spec = Spec.read(folder)
     checkpoint = Checkpoints(folder / "checkpoints").newest()
@@ -86,8 +92,16 @@ def resume(
     session.data_of(spec, own)
     session.build(spec, own)
     spec.write(folder)
-    session.launch(spec, folder, own, bar)
-    return load(folder, data=own.data, encoder=encoder, decoder=decoder)
+    return _trained(spec, folder, own, bar, logger)
+
+
+def _trained(spec: Spec, folder: Path, own: Own, bar: Bar, logger: str) -> Run:
+    """Trains, and tells the loggers."""
+    with Logs(logger, folder, spec) as logs:
+        session.launch(spec, folder, own, logs.beside(bar))
+        run = load(folder, data=own.data, encoder=own.encoder, decoder=own.decoder)
+        show(run, logs)
+    return run
 
 
 def load(

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.loggers import named
 from elboroom.studies.driver import Grid, drive
 from elboroom.studies.engines.pool import Engine, Pool
 from elboroom.studies.engines.ray import Cluster
@@ -46,18 +47,21 @@ def run_study(
     gpus: float = 0.0,
     to: str | None = None,
     retry: bool = False,
+    logger: str = "",
     yes: bool = False,
     quiet: bool = False,
 ) -> Counter[str]:
     """Does what is left of a study; how many of its runs are done and how many failed.
 
     engine: pool, ray, or one of your own. to: an fsspec address to which finished runs are copied. retry: failed runs
-    are tried again. yes: for studies of more than 10,000 runs, which are refused without.
+    are tried again. logger: of every run, tensorboard, mlflow or wandb, where the engine is ours. yes: for studies of more
+    than 10,000 runs, which are refused without.
     """
     if isinstance(engine, str) and engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if study.count > MANY and not yes:
         raise Problem(f"{study.where} has {study.count:,} runs: say --yes if you mean it")
+    named(logger)
     validate(study)
     if (folder / FILE).exists():
         same_data(folder)
@@ -67,9 +71,9 @@ def run_study(
     source = Trials(study, folder, retry) if study.search else Grid(study, folder, retry)
     threads = threads_of(study)
     if engine == "pool":
-        engine = Pool(workers, threads)
+        engine = Pool(workers, threads, logger)
     elif engine == "ray":
-        engine = Cluster(address, workers, threads, gpus, to, few=study.search is not None)
+        engine = Cluster(address, workers, threads, gpus, to, study.search is not None, logger)
     assert not isinstance(engine, str)
     return drive(study, folder, engine, source, partial(_board, study, folder, retry, quiet), store)
 

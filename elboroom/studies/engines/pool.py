@@ -70,12 +70,12 @@ class Worker:
         self.process.wait()
         told.put((self, None))
 
-    def give(self, cell: Cell, root: Path, measure: Measure) -> None:
+    def give(self, cell: Cell, root: Path, measure: Measure, logger: str = "") -> None:
         """Hands it a cell to do."""
         self.cell = cell
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it is dead, which its other end will tell
-            job = {"cell": cell.to_json(), "root": str(root), "measure": measure.model_dump()}
+            job = {"cell": cell.to_json(), "root": str(root), "measure": measure.model_dump(), "logger": logger}
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()
 
@@ -106,11 +106,11 @@ class Pool:
 
     name = "pool"
 
-    def __init__(self, workers: int | None = None, threads: int = 1) -> None:
+    def __init__(self, workers: int | None = None, threads: int = 1, logger: str = "") -> None:
         room = max(1, cores() // threads)
         if workers is not None and workers < 1:
             raise Problem(f"--workers {workers}: must be at least 1")
-        self.width, self.threads = workers or room, threads
+        self.width, self.threads, self.logger = workers or room, threads, logger
         self.workers: list[Worker] = []
         self.again: deque[Cell] = deque()
         self.deaths: Counter[tuple[str, str]] = Counter()
@@ -122,7 +122,7 @@ class Pool:
         while True:
             while (cell := self._next(cells)) is not None:
                 worker = next((w for w in self.workers if w.cell is None), None) or self._hired(log)
-                worker.give(cell, root, measure)
+                worker.give(cell, root, measure, self.logger)
                 yield cell, {"state": "started"}
             if all(worker.cell is None for worker in self.workers):
                 return

@@ -65,13 +65,13 @@ def task(job: dict[str, Any], board: Any) -> Told:
     cell, measure, root = Cell.from_json(job["cell"]), Measure(**job["measure"]), Path(job["root"])
     board.tell.remote(cell.name, 0)
     if mark_of(root) == job["mark"]:
-        return attempt(cell, root, measure, lambda spec: Steps(cell.name, board))
+        return attempt(cell, root, measure, lambda spec: Steps(cell.name, board), job.get("logger", ""))
     root = places.cache() / "studies" / job["mark"]
     folder, store = root / "runs" / cell.name, Store(job["store"]) if job["store"] else None
     if store is not None and not folder.exists():
         store.fetch(cell.name, folder)
     mirror = None if store is None else Mirror(store, folder, cell.name)
-    told = attempt(cell, root, measure, lambda spec: Steps(cell.name, board, mirror))
+    told = attempt(cell, root, measure, lambda spec: Steps(cell.name, board, mirror), job.get("logger", ""))
     if told["state"] == "done":
         if store is not None:
             store.send(folder, cell.name)
@@ -98,6 +98,7 @@ class Cluster:
         gpus: float = 0.0,
         store: str | None = None,
         few: bool = False,
+        logger: str = "",
     ) -> None:
         try:
             import ray
@@ -108,7 +109,7 @@ class Cluster:
         if gpus < 0:
             raise Problem(f"--gpus {gpus:g}: must be at least 0")
         self.ray: Any = ray
-        self.threads, self.gpus, self.store, self.few = threads, gpus, store, few
+        self.threads, self.gpus, self.store, self.few, self.logger = threads, gpus, store, few, logger
         self.width = workers or max(1, cores() // threads)
         self.started = False
         self._reach(address)
@@ -151,6 +152,7 @@ class Cluster:
             "measure": measure.model_dump(),
             "mark": mark_of(root),
             "store": self.store,
+            "logger": self.logger,
         }
         known: dict[str, Cell] = {}
         begun: set[str] = set()

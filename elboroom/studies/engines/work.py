@@ -25,7 +25,9 @@ from elboroom.evaluate.downstream import downstream
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.robustness import FLIPS, flips
 from elboroom.evaluate.subject import Subject
+from elboroom.loggers import Logs
 from elboroom.runs import lifecycle
+from elboroom.runs.ending import finite
 from elboroom.runs.run import Run
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
@@ -39,11 +41,11 @@ TRAINED, MEASURED, CODES, ERROR = "trained.json", "measured.json", "agreement.np
 MORE = {"metrics", "labels", "flips", "codes"}  # of Measure: what can be added to numbers that are there
 
 
-def attempt(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence) -> dict[str, Any]:
+def attempt(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence, logger: str = "") -> dict[str, Any]:
     """What became of a cell: done with its timing, failed with its error, stopped, or met a full disk."""
     folder = root / "runs" / cell.name
     try:
-        return {"state": "done", **perform(cell, root, measure, bar)}
+        return {"state": "done", **perform(cell, root, measure, bar, logger)}
     except Stopped:
         return {"state": "stopped"}
     except Exception as error:
@@ -61,31 +63,35 @@ def threads_of(cell: Cell) -> int:
     return int(cell.options.get("threads") or 1)
 
 
-def perform(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence) -> dict[str, Any]:
+def perform(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence, logger: str = "") -> dict[str, Any]:
     """Trains and measures a cell in the folder of its study, from wherever an earlier attempt left it; its timing."""
     folder, threads = root / "runs" / cell.name, threads_of(cell)
     with holding(root / "locks" / cell.name), threadpool_limits(threads):
         torch.set_num_threads(threads)
         began = time.perf_counter()
-        start, run = trained(cell, folder, bar)
+        start, run = trained(cell, folder, bar, logger)
         middle = time.perf_counter()
         measured(run, measure)
+        if logger:
+            with Logs(logger, folder, run.spec) as logs:
+                logs.numbers(finite(_values(run)), run.step)
         tidy(folder)
         (folder / ERROR).unlink(missing_ok=True)
     seconds = {"train": round(middle - began, 3), "measure": round(time.perf_counter() - middle, 3)}
     return {"seconds": seconds, "from": start, "to": run.step, "host": socket.gethostname()}
 
 
-def trained(cell: Cell, folder: Path, bar: Bar = Silence) -> tuple[int, Run]:
+def trained(cell: Cell, folder: Path, bar: Bar = Silence, logger: str = "") -> tuple[int, Run]:
     """The trained run, and the step from which it was trained this time."""
     newest = _newest(folder)
     if newest is None:
         shutil.rmtree(folder, ignore_errors=True)  # at most a spec: nothing was trained
-        run = lifecycle.train(cell.method, cell.data, folder, size=cell.size, bar=bar, seed=cell.seed, **cell.options)
+        own: dict[str, Any] = {"size": cell.size, "seed": cell.seed, "bar": bar, "logger": logger}
+        run = lifecycle.train(cell.method, cell.data, folder, **own, **cell.options)
     elif (folder / TRAINED).exists() or newest.step >= Spec.read(folder).until:
         run = lifecycle.load(folder)
     else:
-        run = lifecycle.resume(folder, bar=bar)
+        run = lifecycle.resume(folder, bar=bar, logger=logger)
     write_json(folder / TRAINED, {"step": run.step})
     return newest.step if newest else 0, run
 
@@ -119,6 +125,11 @@ def measured(run: Run, measure: Measure) -> None:
     _add(run, [f"drift-{share:g}" for share in FLIPS] if measure.flips else [], lambda: flips(Subject(run)))
     if measure.codes and not (run.folder / CODES).exists():
         _keep_codes(run, measure.codes)
+
+
+def _values(run: Run) -> dict[str, float | None]:
+    """Every number that was measured, as loggers name it."""
+    return {f"measured/{name}": number["value"] for name, number in run.measured.items() if name != "run"}
 
 
 def readable(folder: Path) -> bool:

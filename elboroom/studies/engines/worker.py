@@ -47,7 +47,8 @@ def main() -> None:
     say({"state": "ready"})
     while True:
         job = jobs.get()
-        told = attempt(Cell.from_json(job["cell"]), Path(job["root"]), Measure(**job["measure"]), Steps)
+        cell, measure = Cell.from_json(job["cell"]), Measure(**job["measure"])
+        told = attempt(cell, Path(job["root"]), measure, Steps, job["logger"])
         if told["state"] == "stopped":
             return
         say(told)
