@@ -276,7 +276,10 @@ FIGURES = {  # that no report shows
 
 def _elbo(tree: Path, line: str, **names: Path) -> None:
     process = _python(
-        tree, ["-P", "-m", "elboroom.cli", *line.format(**names).split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        tree,
+        ["-P", "-m", "elboroom.cli", *line.format(**names).split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     error = process.communicate()[1]
     if process.returncode:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, cast, final, get_args
 
 import numpy as np
@@ -182,6 +183,10 @@ class Ragged:
             yield from chunks(array) if array is not None else ()
 
 
+Made = tuple[tuple[int, ...], int, Store, Tokeniser | None]  # shape, levels, and where examples and tokens come from
+Tokenise = Callable[[], Made]
+
+
 class Text(Protocol):
     """What sentences were tokenised from."""
 
@@ -197,7 +202,7 @@ class DataSet:
     def __init__(
         self,
         about: About,
-        store: Store,
+        store: Store | Tokenise,
         splits: Mapping[str, NDArray[np.int64]] | None = None,
         labels: NDArray[Any] | None = None,
         label_values: Mapping[str, NDArray[np.float64]] | None = None,
@@ -207,24 +212,52 @@ class DataSet:
         text: Text | None = None,
         classes: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.splits = dict(splits) if splits is not None else {"train": np.arange(len(store), dtype=np.int64)}
-        self.about = replace(about, n=len(self.splits["train"]))
-        self.store = store
-        self.labels = _columns(about, labels, len(store))  # (N, K)
+        self._tokenise = store if callable(store) else None
+        if not callable(store):
+            self.__dict__["_made"] = (about.shape, about.levels, store, tokeniser)
+        n = len(labels) if callable(store) and labels is not None else len(self.store)
+        self.splits = dict(splits) if splits is not None else {"train": np.arange(n, dtype=np.int64)}
+        self.draft = replace(about, n=len(self.splits["train"]))  # about, but for what tokens decide: shape and levels
+        self.labels = _columns(about, labels, n)  # (N, K)
         self.label_values = dict(label_values or {})
         self.holdout = holdout  # the share held out as "test" by default, where the source has no test split
-        self.tokeniser = tokeniser
         self.classes = {
             name: tuple(values) for name, values in (classes or {}).items()
         }  # what the values of a label mean
         self._text = text
         self._hash = hash
         self._under: DataSet | None = None  # the data whose labels were given other kinds
-        if len(store) < 2:
-            raise Problem(f"'{about.name}' has {len(store)} example{'s' * (len(store) == 0)}; at least 2 are needed")
+        self._held: dict[tuple[float, str], DataSet] = {}  # what was held out of it before
+        if n < 2:
+            raise Problem(f"'{about.name}' has {n} example{'s' * (n == 0)}; at least 2 are needed")
+
+    def made(self) -> Made:
+        """Shape, levels, store and tokeniser; text is tokenised when one of these is first asked for."""
+        return self._made
+
+    @cached_property
+    def _made(self) -> Made:
+        assert self._tokenise is not None
+        return self._tokenise()
+
+    @cached_property
+    def about(self) -> About:
+        """What a model needs to know of it."""
+        shape, levels, *_ = self._made
+        return replace(self.draft, shape=shape, levels=levels)
+
+    @property
+    def store(self) -> Store:
+        """Where the examples lie."""
+        return self._made[2]
+
+    @property
+    def tokeniser(self) -> Tokeniser | None:
+        """What made tokens of its text."""
+        return self._made[3]
 
     def __len__(self) -> int:
-        return len(self.store)
+        return len(self.labels)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {len(rows):,}" for name, rows in self.splits.items())
@@ -233,7 +266,7 @@ class DataSet:
     @property
     def fields(self) -> dict[str, Field]:
         """What is observed beside x, by name, in the order of the columns of `labels`."""
-        about = self.about
+        about = self.draft
         return {n: Field(n, about.kinds[n], self.classes.get(n, ()), size) for n, size in about.labels.items()}
 
     @property
@@ -244,7 +277,7 @@ class DataSet:
     @property
     def said_kinds(self) -> dict[str, FieldKind]:
         """The kinds of labels that the user said and that are not the data set's own."""
-        return {name: kind for name, kind in self.about.kinds.items() if kind != self._plain.about.kinds[name]}
+        return {name: kind for name, kind in self.draft.kinds.items() if kind != self._plain.draft.kinds[name]}
 
     @property
     def hash(self) -> str:
@@ -253,7 +286,7 @@ class DataSet:
             said = sorted(self.said_kinds.items())
             self._hash = hashlib.sha256(f"{self._plain.hash} {said}".encode()).hexdigest()
         if self._hash is None:
-            digest = hashlib.sha256(repr((self.about.shape, self.about.levels, self.about.labels)).encode())
+            digest = hashlib.sha256(repr((self.about.shape, self.about.levels, self.draft.labels)).encode())
             for part in self.store.raw():
                 digest.update(part)
             for part in chunks(self.labels):
@@ -291,37 +324,37 @@ class DataSet:
         if self._text is not None:
             return self._text.sentences(_rows(index))
         if self.tokeniser is None:
-            raise Problem(f"'{self.about.name}' came without a tokeniser, so its sentences cannot be told")
+            raise Problem(f"'{self.draft.name}' came without a tokeniser, so its sentences cannot be told")
         return [self.tokeniser.decode(row) for row in self._sentences.take(_rows(index)).tolist()]
 
     @property
     def _sentences(self) -> Ragged:
         if not isinstance(self.store, Ragged):
-            raise Problem(f"'{self.about.name}' is {self.about.kind}, not text")
+            raise Problem(f"'{self.draft.name}' is {self.about.kind}, not text")
         return self.store
 
     def u(self, index: Index, given: Sequence[str]) -> Tensor:
         """The labels named in `given` at `index`, each one-hot, side by side: (B, sum of their sizes)."""
-        rows, names = _rows(index), list(self.about.labels)
+        rows, names = _rows(index), list(self.draft.labels)
         parts = [torch.zeros(len(rows), 0)]
         for name in given:
             if not names:
-                raise Problem(f"'{self.about.name}' has no labels, so '{name}' cannot be given")
+                raise Problem(f"'{self.draft.name}' has no labels, so '{name}' cannot be given")
             if name not in names:
-                raise unknown(f"label of {self.about.name}", name, names)
+                raise unknown(f"label of {self.draft.name}", name, names)
             column = torch.from_numpy(self.labels[rows, names.index(name)])  # (B,)
-            parts.append(torch.nn.functional.one_hot(column, self.about.labels[name]).float())
+            parts.append(torch.nn.functional.one_hot(column, self.draft.labels[name]).float())
         return torch.cat(parts, dim=1)
 
     def with_kinds(self, kinds: Mapping[str, FieldKind]) -> DataSet:
         """The same data with labels of these kinds; the values of one that becomes ordinal are numbered by size."""
         for name in kinds:
-            if name not in self.about.labels:
-                raise unknown(f"label of {self.about.name}", name, self.about.labels)
-        plain, wanted = self._plain, self.about.kinds | dict(kinds)
-        if wanted == self.about.kinds:
+            if name not in self.draft.labels:
+                raise unknown(f"label of {self.draft.name}", name, self.draft.labels)
+        plain, wanted = self._plain, self.draft.kinds | dict(kinds)
+        if wanted == self.draft.kinds:
             return self
-        if wanted == plain.about.kinds:
+        if wanted == plain.draft.kinds:
             return plain
         labels, classes = plain.labels.copy(), dict(plain.classes)
         for column, known in enumerate(plain.fields.values()):
@@ -329,43 +362,46 @@ class DataSet:
                 order = known.order(wanted[known.name])
                 labels[:, column] = np.argsort(order)[labels[:, column]]
                 classes |= {known.name: tuple(known.classes[i] for i in order)} if known.classes else {}
-        kept = (plain.label_values, plain.holdout, None, plain.tokeniser, plain._text, classes)
-        made = DataSet(replace(plain.about, kinds=wanted), plain.store, plain.splits, labels, *kept)
+        kept = (plain.label_values, plain.holdout, None, None, plain._text, classes)
+        made = DataSet(replace(plain.draft, kinds=wanted), plain.made, plain.splits, labels, *kept)
         made._under = plain
         return made
 
     def with_labels(self, classes: Mapping[str, Sequence[str]], labels: NDArray[np.int64]) -> DataSet:
         """The same data with more labels: what the values of each are called, and their columns, (N, K)."""
-        if self.about.kind == "tokens":
-            raise Problem(f"the labels of '{self.about.name}' are read with its text")
-        if twice := next((name for name in classes if name in self.about.labels), None):
-            raise Problem(f"'{self.about.name}' has a label '{twice}' already: call the other one something else")
+        if self.draft.kind == "tokens":
+            raise Problem(f"the labels of '{self.draft.name}' are read with its text")
+        if twice := next((name for name in classes if name in self.draft.labels), None):
+            raise Problem(f"'{self.draft.name}' has a label '{twice}' already: call the other one something else")
         plain, more = self._plain, {name: len(values) for name, values in classes.items()}
         about = replace(plain.about, labels=plain.about.labels | more)
         columns, named = np.column_stack([plain.labels, labels]), plain.classes | dict(classes)
         kept = (plain.label_values, plain.holdout)
-        return DataSet(about, plain.store, plain.splits, columns, *kept, classes=named).with_kinds(self.about.kinds)
+        return DataSet(about, plain.store, plain.splits, columns, *kept, classes=named).with_kinds(self.draft.kinds)
 
     def hold_out(self, share: float, name: str = "test") -> DataSet:
         """The same data with a random share of "train" moved to the split `name`; the same rows every time."""
         if share == 0:
             return self
+        if (share, name) in self._held:
+            return self._held[share, name]
         if self._under is not None:
-            return self._under.hold_out(share, name).with_kinds(self.about.kinds)
+            self._held[share, name] = self._under.hold_out(share, name).with_kinds(self.draft.kinds)
+            return self._held[share, name]
         if not 0 < share < 1:
             raise Problem(f"the share to hold out is between 0 and 1, not {share:g}")
         if name in self.splits:
-            raise Problem(f"'{self.about.name}' already has a split '{name}' of {len(self.splits[name]):,} examples")
+            raise Problem(f"'{self.draft.name}' already has a split '{name}' of {len(self.splits[name]):,} examples")
         train = self.splits["train"]
         count = max(1, round(share * len(train)))
         if len(train) - count < 2:
             raise Problem(f"holding out {share:g} of {len(train)} examples leaves fewer than 2 to train on")
         order = np.random.default_rng(SEED).permutation(len(train))
         splits = {**self.splits, "train": np.sort(train[order[count:]]), name: np.sort(train[order[:count]])}
-        if self._text is not None:
-            return self._text.tokenised(splits)
-        kept = (self.labels, self.label_values, 0.0, self._hash, self.tokeniser, None, self.classes)
-        return DataSet(self.about, self.store, splits, *kept)
+        kept = (self.labels, self.label_values, 0.0, self._hash, None, None, self.classes)
+        held = DataSet(self.draft, self.made, splits, *kept) if self._text is None else self._text.tokenised(splits)
+        self._held[share, name] = held
+        return held
 
 
 def _rows(index: Index) -> NDArray[np.int64]:

@@ -61,8 +61,8 @@ def load(
     """
     kinds = said_kinds(label_kinds)
     data = _load(source, size, progress, reading, labels)
-    if kinds and not data.about.labels:
-        raise Problem(f"'{data.about.name}' has no labels, so their kinds cannot be said")
+    if kinds and not data.draft.labels:
+        raise Problem(f"'{data.draft.name}' has no labels, so their kinds cannot be said")
     return data.with_kinds(kinds)
 
 

@@ -8,7 +8,7 @@ import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from elboroom.core.problem import Problem
 from elboroom.data.arrays import HOLDOUT
-from elboroom.data.dataset import About, DataSet, Ragged, chunks, runs
+from elboroom.data.dataset import About, DataSet, Made, Ragged, chunks, runs
 from elboroom.data.fields import FieldKind
 from elboroom.data.lines import NONE, Example, examples, named
 from elboroom.data.tokens import BYTES, Subwords, Tokeniser, as_bytes, byte_pairs, most_frequent
@@ -72,13 +72,21 @@ class Corpus:
             yield " ".join([self.types[i] for i in self.ids[start:end].tolist()])
 
     def tokenised(self, splits: Mapping[str, Ints], holdout: float = 0.0) -> DataSet:
-        """The data set, its tokens learnt from the split "train" and from nothing else."""
-        tokeniser, store = self._fitted(splits["train"])
+        """The data set, its tokens learnt from the split "train" and from nothing else, when they are first asked for."""
+        asked = self.reading
+        if asked.tokens == "bytes" and asked.vocabulary not in (0, BYTES):
+            raise Problem(f"bytes are {BYTES} ids, not {asked.vocabulary}; remove --vocabulary")
+        if asked.tokens == "bytes" and asked.min_count > 1:
+            raise Problem("--min-count has no effect on bytes, which are all known; remove it")
         sizes = {name: len(values) for name, values in self.classes.items()}
+        draft = About(self.name, "tokens", (0,), len(splits["train"]), sizes, 0, dict(self.kinds))
+        tokens = partial(self._tokens, splits["train"])
+        return DataSet(draft, tokens, splits, self.labels, None, holdout, self.hash, None, self, self.classes)
+
+    def _tokens(self, train: Ints) -> Made:
+        tokeniser, store = self._fitted(train)
         longest = int(store.lengths(np.arange(len(store))).max(initial=0))
-        size = len(splits["train"])
-        about = About(self.name, "tokens", (longest,), size, sizes, tokeniser.size, dict(self.kinds))
-        return DataSet(about, store, splits, self.labels, None, holdout, self.hash, tokeniser, self, self.classes)
+        return (longest,), tokeniser.size, store, tokeniser
 
     def _fitted(self, train: Ints) -> tuple[Tokeniser, Ragged]:
         asked, counts = self.reading, np.diff(self.offsets)
@@ -88,10 +96,6 @@ class Corpus:
             seen = np.bincount(self.ids[np.repeat(chosen, counts)], minlength=len(self.types))
             words, table = most_frequent(self.types, seen, asked.min_count, asked.vocabulary)
             return words, Ragged(self.ids, self.offsets, table)
-        if asked.tokens == "bytes" and asked.vocabulary not in (0, BYTES):
-            raise Problem(f"bytes are {BYTES} ids, not {asked.vocabulary}: leave the size of the vocabulary out")
-        if asked.tokens == "bytes" and asked.min_count > 1:
-            raise Problem("all bytes are known, however often they are seen: leave --min-count out")
         sentences, size = self._sentences(train), asked.vocabulary or PAIRS
         pieces = as_bytes() if asked.tokens == "bytes" else byte_pairs(sentences, size, asked.min_count)
         return pieces, Ragged(*self._spelled(pieces), words=counts + 1)

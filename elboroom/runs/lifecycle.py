@@ -10,7 +10,7 @@ from torch import nn
 
 from elboroom.build.registry import checked
 from elboroom.core.problem import Problem
-from elboroom.core.stages import model_state
+from elboroom.core.stages import Trainable, model_state
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.data.labels import lasting
@@ -21,7 +21,7 @@ from elboroom.runs.ending import show
 from elboroom.runs.run import Run, rebuilt
 from elboroom.training import session
 from elboroom.training.checkpoint import Checkpoints, newest, write_json
-from elboroom.training.session import Bar, Own, Silence
+from elboroom.training.session import Bar, Own, Prepared, Silence
 from elboroom.training.spec import Spec, specify, split
 
 
@@ -60,16 +60,16 @@ def train(
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
     session.device_of(spec.fit)
-    session.build(spec, own, new=True)  # what is illegal is refused before anything is written
+    data = split(found, spec.fit, spec.card.looks)  # what is held out has no say in the vocabulary
+    ready = session.prepare(spec, own, data, new=True)  # what is illegal is refused before anything is written
     if warm:
         Spec.read(Path(warm))
         newest(Path(warm))
     folder = _new_folder(out, spec)
     spec.write(folder)
-    words = split(found, spec.fit, spec.card.looks).tokeniser  # what is held out has no say in the vocabulary
-    if words is not None:
-        write_json(folder / TOKENISER, words.to_json())
-    return _trained(spec, folder, own, bar, logger)
+    if data.tokeniser is not None:
+        write_json(folder / TOKENISER, data.tokeniser.to_json())
+    return _trained(ready, folder, bar, logger)
 
 
 def resume(
@@ -89,17 +89,17 @@ def resume(
     checkpoint = Checkpoints(folder / "checkpoints").newest()
     spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
     own = Own(_handed(data, spec), encoder, decoder)
-    session.data_of(spec, own)
-    session.build(spec, own)
+    ready = session.prepare(spec, own)
     spec.write(folder)
-    return _trained(spec, folder, own, bar, logger)
+    return _trained(ready, folder, bar, logger)
 
 
-def _trained(spec: Spec, folder: Path, own: Own, bar: Bar, logger: str) -> Run:
+def _trained(ready: Prepared, folder: Path, bar: Bar, logger: str) -> Run:
     """Trains, and tells the loggers."""
-    with Logs(logger, folder, spec) as logs:
-        session.launch(spec, folder, own, logs.beside(bar))
-        run = load(folder, data=own.data, encoder=own.encoder, decoder=own.decoder)
+    with Logs(logger, folder, ready.spec) as logs:
+        session.launch(ready, folder, logs.beside(bar))
+        run = _loaded(folder, ready.spec, ready.own, ready.method)
+        run.data = ready.data
         show(run, logs)
     return run
 
@@ -110,10 +110,14 @@ def load(
     """A run from its folder: its best checkpoint where it looked for one, else its newest; averaged if it averages."""
     folder = Path(folder)
     spec = Spec.read(folder)
-    own = Own(_handed(data, spec), encoder, decoder)
+    return _loaded(folder, spec, Own(_handed(data, spec), encoder, decoder))
+
+
+def _loaded(folder: Path, spec: Spec, own: Own, method: Trainable | None = None) -> Run:
+    """The run of a folder, in a method that is built already or in a new one."""
     checkpoint = newest(folder, best=spec.fit.looks)
     words = kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
-    return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, words)
+    return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, words, method)
 
 
 def _handed(data: Any, spec: Spec) -> DataSet | None:

@@ -389,10 +389,16 @@ class Run:
 
 
 def rebuilt(
-    folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own, tokeniser: Tokeniser | None = None
+    folder: Path,
+    spec: Spec,
+    state: dict[str, Tensor],
+    step: int,
+    own: Own,
+    tokeniser: Tokeniser | None = None,
+    method: Trainable | None = None,
 ) -> Run:
-    """A run of a spec, with these weights."""
-    method = session.build(spec, own)
+    """A run of a spec, with these weights, in a method that is built already or in a new one."""
+    method = session.build(spec, own) if method is None else method.cpu()
     try:
         dtype = next((v.dtype for v in state.values() if v.is_floating_point()), torch.float32)
         method.model.to(dtype).load_state_dict(state)

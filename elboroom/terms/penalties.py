@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from torch import Tensor
@@ -17,7 +18,7 @@ from elboroom.terms.transport import inclusive_kl, mmd
 Of = Literal["example", "aggregate"]
 
 _PENALTIES: dict[tuple[Of, str], Callable[[], Term]] = {
-    ("example", "kl"): kl,
+    ("example", "kl"): lambda: replace(kl(), name="kl_penalty"),  # beside the KL of the ELBO
     ("aggregate", "mmd"): lambda: mmd("rbf"),
     ("aggregate", "mmd-imq"): lambda: mmd("imq"),
     ("aggregate", "inclusive-kl"): inclusive_kl,

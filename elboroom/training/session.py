@@ -106,6 +106,23 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
     return method
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to train: its data as split and its method with initial weights, each made once."""
+
+    spec: Spec
+    own: Own
+    data: DataSet
+    method: Trainable
+
+
+def prepare(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) -> Prepared:
+    """Loads and splits the data, unless it is here already, and builds the method."""
+    torch.set_num_threads(spec.fit.threads)
+    data = data or data_of(spec, own)
+    return Prepared(spec, own, data, build(spec, own, data, new))
+
+
 def data_of(spec: Spec, own: Own) -> DataSet:
     """The data of a spec, split as then; refuses data that has changed since."""
     if own.data is None and "data" in spec.own:
@@ -128,18 +145,19 @@ def device_of(fit: Fit) -> str:
     return fit.device if fit.device != "auto" else "cuda" if has_cuda else "cpu"
 
 
-def launch(spec: Spec, folder: Path, own: Own, bar: Bar = Silence) -> None:
-    """Trains in this process, or through Fabric in one process a device."""
-    fit, kind = spec.fit, device_of(spec.fit)
+def launch(ready: Prepared, folder: Path, bar: Bar = Silence) -> None:
+    """Trains in this process, or through Fabric in one process a device; each of several prepares its own."""
+    fit, kind = ready.spec.fit, device_of(ready.spec.fit)
     if fit.devices == 1 and fit.precision == "32-true":
-        return _train(torch.device(kind), nullcontext, spec, folder, own, bar)
+        return _train(torch.device(kind), nullcontext, ready, folder, bar)
     from lightning_fabric import Fabric  # takes two seconds to import
 
     strategy = "auto" if fit.devices == 1 else "ddp_spawn"
     fabric = Fabric(accelerator=kind, devices=fit.devices, strategy=strategy, precision=fit.precision)
     os.environ["PYTHONSAFEPATH"] = "1"  # the processes import nothing from the current folder
     try:
-        fabric.launch(partial(_work, spec=spec, folder=folder, own=own, bar=bar))
+        ready_or_not = ready if fit.devices == 1 else None
+        fabric.launch(partial(_work, spec=ready.spec, folder=folder, own=ready.own, bar=bar, ready=ready_or_not))
     except ProcessRaisedException as error:
         problem = _problem_in(str(error))
         if problem is None:
@@ -154,20 +172,18 @@ def _problem_in(text: str) -> Problem | None:
     return kinds[said[-1][0]](said[-1][1]) if said else None
 
 
-def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
+def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar, ready: Prepared | None) -> None:
     """One process of a run that Fabric launched; all leave together, or the last would lose its peers."""
-    _train(fabric.device, fabric.autocast, spec, folder, own, bar)
+    _train(fabric.device, fabric.autocast, ready or prepare(spec, own), folder, bar)
     fabric.barrier()
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
-def _train(device: torch.device, autocast: Autocast, spec: Spec, folder: Path, own: Own, bar: Bar) -> None:
+def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Path, bar: Bar) -> None:
     """Trains on one device, from the newest checkpoint if there is one."""
     first = distributed.rank() == 0
-    torch.set_num_threads(spec.fit.threads)
-    data = data_of(spec, own)
-    method = build(spec, own, data)
+    spec, data, method = ready.spec, ready.data, ready.method
     fit, halving = spec.fit, None
     if fit.patience:
         method.watch(Plateau(fit.patience, fit.look_every or max(1, fit.steps // 20)))

@@ -143,9 +143,10 @@ def specify(
     labels: str | None = None,
 ) -> Spec:
     """The spec for options named as in the signatures of the builder, Choices and Fit; refuses what none of them has."""
-    if data.about.kind != "tokens" and reading not in (None, Reading()):
+    kind = data.draft.kind  # text is tokenised when it is split, and not before
+    if kind != "tokens" and reading not in (None, Reading()):
         told = next(iter(reading.model_dump(exclude_defaults=True)))
-        raise Problem(f"--{told.replace('_', '-')} is for text, and {data.about.name} is {data.about.kind}")
+        raise Problem(f"--{told.replace('_', '-')} is for text, and {data.draft.name} is {kind}")
     entry = card(method)
     rooms = dict.fromkeys(Choices.model_fields, Choices) | dict.fromkeys(Fit.model_fields, Fit)
     own = {o.name for o in entry.options}
@@ -153,8 +154,7 @@ def specify(
         if name not in own and name not in rooms:
             flag, hint = name.replace("_", "-"), nearest(name, [*own, *rooms]).replace("_", "-")
             raise Problem(f"{method} has no option --{flag}{hint}")
-    options = entry.validate({k: v for k, v in given.items() if k in own}, data.about.kind)
-    kind = data.about.kind
+    options = entry.validate({k: v for k, v in given.items() if k in own}, kind)
     choices = checked(Choices, {k: v for k, v in given.items() if rooms.get(k) is Choices and k not in own})
     choices = choices.for_kind(kind)
     fit = checked(Fit, {k: v for k, v in given.items() if rooms.get(k) is Fit and k not in own}).for_kind(kind)
