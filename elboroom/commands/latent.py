@@ -169,7 +169,7 @@ def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
     sampling = {option: value for option, value in options.items() if value is not None}
     name = name or ("beam" if beam is not None else "sample" if sampling else None)
     if name not in (None, "greedy", "sample", "beam"):
-        raise unknown("way to decode", str(name), ["greedy", "sample", "beam"])
+        raise unknown("decoding", str(name), ["greedy", "sample", "beam"])
     if sampling and name != "sample":
         raise Problem(f"--{next(iter(sampling)).replace('_', '-')} is of --decode sample, not of {name}")
     if beam is not None and name != "beam":

@@ -159,7 +159,7 @@ def table(
     known = sorted({row["metric"] for row in rows})
     for name in names or ():
         if name not in known:
-            raise unknown("metric in this table", name, known)
+            raise unknown("metric", name, known, "this table")
     groups = _words(by)
     if names is None and estimator is None:  # what was not asked for by name is left out where it does not compare
         lost = summary.mixed(rows)

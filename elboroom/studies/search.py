@@ -40,7 +40,7 @@ class Trials:
             *(f"downstream-{size}" for size in study.measure.labels),
         ]
         if self.goal.metric not in known:
-            raise unknown("measured quantity", self.goal.metric, known)
+            raise unknown("metric", self.goal.metric, known)
         goal = self.goal.model_dump()["goal"]
         if goal is None:
             raise Problem(f"nothing says which way {self.goal.metric} is better: give --goal min or --goal max")

@@ -111,7 +111,7 @@ def test_wrong_text_is_one_sentence(name: str, tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["--likelihood", "bernoulli"], "word by word"),
-        (["--net", "burgess"], "no net for text"),
+        (["--net", "burgess"], "unknown net for text"),
         (["--inject", "nowhere"], "--inject nowhere"),
         (["--prior", "student"], "for text use --prior normal"),
         (["--tokens", "letters"], "--tokens"),

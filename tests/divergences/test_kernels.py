@@ -146,7 +146,7 @@ def test_the_witness_integrates_to_mmd() -> None:
 
 def test_mistakes_are_said() -> None:
     x = normal(10, 2, 0)
-    with pytest.raises(Problem, match="no kernel 'rfb'; did you mean 'rbf'"):
+    with pytest.raises(Problem, match="unknown kernel 'rfb'; did you mean 'rbf'"):
         Kernel.of("rfb", x, x)
     with pytest.raises(Problem, match="positive number"):
         Kernel.of("rbf", x, x, 0.0)

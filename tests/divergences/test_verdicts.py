@@ -184,7 +184,7 @@ def test_bad_samples_are_refused_in_one_sentence(a: NDArray[Any], b: NDArray[Any
         ({"most": 3}, "at least 5"),
         ({"permutations": 0}, "at least 1"),
         ({"bandwidth": -1.0}, "positive number"),
-        ({"divergences": ["k"]}, "no divergence 'k'"),
+        ({"divergences": ["k"]}, "unknown divergence 'k'"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], sentence: str) -> None:

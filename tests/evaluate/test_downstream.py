@@ -112,7 +112,7 @@ def test_arrays_and_what_is_wrong_with_them() -> None:
     assert found["efficiency-100"].value is None
     with pytest.raises(Problem, match="continuous"):
         downstream(Rows(codes, codes, allow_smaller=True))
-    with pytest.raises(Problem, match="no predictor 'forest'"):
+    with pytest.raises(Problem, match="unknown predictor 'forest'"):
         downstream(Rows(codes, factors, allow_smaller=True), mode="forest")  # type: ignore[arg-type]
     with pytest.raises(Problem, match="at least one label"):
         downstream(Rows(codes, factors, allow_smaller=True), sizes=())

@@ -109,11 +109,11 @@ def test_folders_and_arrays_know_what_their_labels_are_called(tmp_path: Path) ->
 
 def test_a_mode_that_no_metric_has_is_refused(vectors: DataSet, tmp_path: Path) -> None:
     rows = Rows(RNG.normal(size=(50, 3)), RNG.integers(0, 3, (50, 2)), allow_smaller=True)
-    with pytest.raises(Problem, match=r"no mode of these metrics 'papr'"):
+    with pytest.raises(Problem, match=r"unknown mode 'papr'"):
         evaluate(rows, "beta-vae", "papr")
     assert set(evaluate(rows, ["mig", "modularity"], "modern")) == {"mig", "modularity"}
     run = elboroom.train("vae", vectors, tmp_path / "run", **SMALL)
-    with pytest.raises(Problem, match="no mode of these metrics 'bosting'; did you mean 'boosting'"):
+    with pytest.raises(Problem, match="unknown mode 'bosting'; did you mean 'boosting'"):
         measure.metrics(run, "downstream", mode="bosting")
     with pytest.raises(Problem, match="--smaller"):
         measure.metrics(run, "mig")

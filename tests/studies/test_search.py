@@ -178,7 +178,7 @@ def test_a_metric_of_ones_own_is_searched_for_with_a_goal(
 
 def test_mistakes_of_a_search(sought: Study, tables: dict[str, Any], tmp_path: Path, elbo: Elbo) -> None:
     out = tmp_path / "out"
-    with pytest.raises(Problem, match="no measured quantity 'distorsion'; did you mean 'distortion'"):
+    with pytest.raises(Problem, match="unknown metric 'distorsion'; did you mean 'distortion'"):
         run_study(sought.searching(metric="distorsion"), out, Made(), quiet=True)
     for neither in ("rate", "active_units"):
         with pytest.raises(Problem, match=f"nothing says which way {neither} is better: give --goal min or --goal max"):

@@ -169,7 +169,7 @@ def test_other_mistakes_of_the_command(elbo: Elbo, squares: Path, tmp_path: Path
     refused("cannot be written", "run", file, "--to", "file:///proc/nowhere", *out)
     refused("--to", "run", file, "--to", "carrier-pigeon://there", *out)
     refused("are for --search", "run", file, "--metric", "elbo", *out)
-    refused("no search 'grid'", "run", file, "--search", "grid", *out)
+    refused("unknown search 'grid'", "run", file, "--search", "grid", *out)
     assert not (tmp_path / "out").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")

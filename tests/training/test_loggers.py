@@ -201,7 +201,7 @@ def test_two_processes_log_once(pixels: DataSet, tmp_path: Path) -> None:
 def test_mistakes_are_told_before_anything_is_written(
     pixels: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Problem, match="no logger 'tensorbord'; did you mean 'tensorboard'"):
+    with pytest.raises(Problem, match="unknown logger 'tensorbord'; did you mean 'tensorboard'"):
         elboroom.train("vae", pixels, tmp_path / "run", logger="tensorbord", **TINY)
     for name in READ:
         monkeypatch.setitem(sys.modules, name, None)

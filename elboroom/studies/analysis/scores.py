@@ -90,7 +90,7 @@ class Scores:
         """The metric by which runs are called best."""
         if asked is not None:
             if asked not in self.columns:
-                raise unknown("metric in this table", asked, self.columns)
+                raise unknown("metric", asked, self.columns, "this table")
             if best_of(asked) is None:
                 raise Problem(f"of {asked} neither more nor less is better, so no run is the best by it")
             return asked

@@ -105,9 +105,9 @@ def test_reals_are_no_classes() -> None:
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(Problem, match=r"no metric 'mgi'.*'mig'"):
+    with pytest.raises(Problem, match=r"unknown metric 'mgi'.*'mig'"):
         score("mgi", CODES, FACTORS)
-    with pytest.raises(Problem, match="no mode of mig 'paper'"):
+    with pytest.raises(Problem, match="mig has no mode 'paper'"):
         score("mig", CODES, FACTORS, mode="paper")
     with pytest.raises(Problem, match="mig has no setting 'bin'; did you mean 'bins'"):
         score("mig", CODES, FACTORS, bin=3)

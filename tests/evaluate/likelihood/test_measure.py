@@ -336,7 +336,7 @@ def test_a_split_is_the_same_rows_every_time(pixels: DataSet) -> None:
     assert np.array_equal(one.rows, two.rows)
     assert len(set(one.rows)) == 20
     assert len(one.few(5).rows) == 5
-    with pytest.raises(Problem, match="no split 'tset'"):
+    with pytest.raises(Problem, match="has no split 'tset'"):
         Split.of(model, pixels, "tset", ())
     with pytest.raises(Problem, match="at least one example"):
         Split.of(model, pixels, "train", (), 0)
