@@ -103,5 +103,5 @@ def test_mistakes_are_said() -> None:
         atlas(x[:10])
     with pytest.raises(Problem, match="'labels' has shape"):
         atlas(x, labels=np.zeros(3))
-    with pytest.raises(Problem, match="a map already"):
+    with pytest.raises(Problem, match="needs no map"):
         atlas(x[:, :1])

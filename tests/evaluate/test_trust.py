@@ -52,7 +52,7 @@ def test_a_dark_image_is_dark_and_nonsense_is_refused(tmp_path: Path) -> None:
     dark = np.ones((1, 8, 8), np.uint8)
     assert run.medium().batch(dark).x.max() == pytest.approx(1 / 255)
     for bad in (BYTES - 1.0, BYTES + 0.5, BYTES * 2):
-        with pytest.raises(Problem, match="pixels are bytes from 0 to 255 or reals"):
+        with pytest.raises(Problem, match="pixels must be bytes from 0 to 255 or reals"):
             run.encode(bad)
 
 
@@ -143,7 +143,7 @@ def test_a_split_of_one_row_is_measured(tmp_path: Path) -> None:
     assert len(run.data.splits["test"]) == 1
     assert run.evaluate(samples=2)["active_units"]["value"] == 0
     assert active_units(run.split()).value == 0
-    with pytest.raises(Problem, match="name at least one"):
+    with pytest.raises(Problem, match="give at least one"):
         rate_distortion([])
 
 

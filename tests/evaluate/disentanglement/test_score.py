@@ -63,7 +63,7 @@ def _spoilt(value: float) -> np.ndarray:
         (CODES, FACTORS, ["ordinal", "cardinal"], "cardinal"),
         (CODES, np.where(FACTORS == 1, np.nan, 0.5), None, "NaN or infinite"),
         (CODES, np.array([["a", "b"]] * 50), ["ordinal", "ordinal"], "categorical, not ordinal"),
-        ([["a"]], [[1]], None, "codes are numbers"),
+        ([["a"]], [[1]], None, "codes must be numbers"),
         (CODES, FACTORS[:, :0], None, "no factor"),
     ],
 )
@@ -111,9 +111,9 @@ def test_names_that_are_not_there() -> None:
         score("mig", CODES, FACTORS, mode="paper")
     with pytest.raises(Problem, match="mig has no setting 'bin'; did you mean 'bins'"):
         score("mig", CODES, FACTORS, bin=3)
-    with pytest.raises(Problem, match="factors, and there are none"):
+    with pytest.raises(Problem, match="factors; no factors are given"):
         score("mig", CODES)
-    with pytest.raises(Problem, match="needs log-variances"):
+    with pytest.raises(Problem, match="needs the log-variances"):
         score("mig", CODES, FACTORS, mode="continuous-quadrature")
 
 

@@ -358,4 +358,4 @@ def test_a_rate_that_cannot_be_is_not_told(ppca: Any, monkeypatch: pytest.Monkey
     found = likelihood.evaluate(split, samples=2)
     for name in ("elbo", "rate", "log_likelihood", "aggregate_rate"):
         assert found[name].value is None, name
-        assert "a mean rate of -6 nats, where none is below 0" in found[name].reason
+        assert "the mean KL is -6 nats, and a KL is never below 0" in found[name].reason
