@@ -115,7 +115,7 @@ def test_the_mean_log_density_of_the_truth_is_minus_its_entropy() -> None:
 
 def test_models_that_do_not_fit_the_rows_are_refused() -> None:
     x = np.random.default_rng(0).normal(size=(50, 3))
-    with pytest.raises(Problem, match="not one a row"):
+    with pytest.raises(Problem, match="not one per row"):
         goodness(x, {"m": Normal(torch.zeros(3), torch.ones(3))})
     assert goodness(x, {"m": Independent(Normal(torch.zeros(3), torch.ones(3)), 1)}, permutations=10).best == "m"
     with pytest.raises(Problem, match="'m' has no density for rows of 3 columns"):
@@ -162,7 +162,7 @@ def test_few_rows_and_images() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "sentence"),
     [
-        (np.zeros((9, 2)), np.zeros((9, 3)), "A has 2 columns and B has 3"),
+        (np.zeros((9, 2)), np.zeros((9, 3)), "A has 2 columns but B has 3"),
         (np.zeros((9, 2)), np.full((9, 2), np.nan), "B has 18 values that are NaN or infinite"),
         (np.zeros((4, 2)), np.zeros((9, 2)), "A has 4 rows; at least 5 are needed"),
         (np.zeros((9, 2)), np.array(["x"] * 9), "B has values of type"),

@@ -183,7 +183,7 @@ def test_a_logger_that_fails_is_left_behind_and_catches_up(
 
     with monkeypatch.context() as patch:
         patch.setattr(writers.TensorBoard, "scalars", gone)
-        with pytest.warns(UserWarning, match=r"--logger tensorboard is left behind \(the server is gone\)"):
+        with pytest.warns(UserWarning, match=r"--logger tensorboard stopped \(the server is gone\)"):
             run = elboroom.train("vae", pixels, tmp_path / "run", logger="tensorboard", **TINY)
     assert run.step == 8
     assert [step for step, _ in in_tensorboard(run.folder, "nll")] == [2, 4]

@@ -66,7 +66,7 @@ def checked(
         turned = " (are the codes transposed?)" if table.ndim == 2 and z.shape[1] == len(table) else ""
         raise Problem(f"codes of shape {z.shape} and factors of shape {table.shape} have different lengths{turned}")
     if not table.shape[1]:
-        raise Problem(f"factors of shape {table.shape} have no column")
+        raise Problem(f"factors of shape {table.shape} have no factor column")
     count = table.shape[1]
     if names is None:
         names = [str(c) for c in getattr(factors, "columns", [f"factor {k}" for k in range(count)])]

@@ -64,7 +64,7 @@ def _spoilt(value: float) -> np.ndarray:
         (CODES, np.where(FACTORS == 1, np.nan, 0.5), None, "NaN or infinite"),
         (CODES, np.array([["a", "b"]] * 50), ["ordinal", "ordinal"], "categorical, not ordinal"),
         ([["a"]], [[1]], None, "codes must be numbers"),
-        (CODES, FACTORS[:, :0], None, "no factor"),
+        (CODES, FACTORS[:, :0], None, "no factor column"),
     ],
 )
 def test_arrays_that_are_refused(codes: np.ndarray, factors: np.ndarray, kinds: list[str] | None, said: str) -> None:

@@ -130,7 +130,7 @@ def test_mistakes_are_said() -> None:
         bleu([], [])
     with pytest.raises(Problem, match="inputs have no words"):
         bleu(["a"], [" "])
-    with pytest.raises(Problem, match="there are 1 reconstructions of 2 inputs"):
+    with pytest.raises(Problem, match="there are 1 reconstructions but 2 inputs"):
         bleu(["a"], ["a", "b"])
     with pytest.raises(Problem, match="unknown smoothing 'some'; choose from: add-k, exp, floor, none"):
         bleu(["a"], ["a"], smoothing="some")

@@ -155,7 +155,7 @@ def test_a_run_measured_otherwise_by_hand_is_noticed(finished: Path, elbo: Elbo)
     assert "elbo" in out, "one metric that does not compare costs no other"
     code, _, err = elbo("study", "table", finished, "--metric", "log_likelihood")
     assert (code, len(err.splitlines())) == (2, 1), err
-    assert "choose one, as in --estimator NAME" in err
+    assert "choose one with --estimator NAME" in err
     assert elbo("study", "report", finished)[0] == 0
     page = (finished / "report.html").read_text(encoding="utf-8")
     assert "Left out: log_likelihood was measured in 2 ways" in page
