@@ -76,7 +76,7 @@ def _elbo(
     ] = False,
     beside: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="FILE", help="a file (or module) with methods of your own; may be said again"),
+        typer.Option("--with", metavar="FILE", help="a file (or module) with your own methods; may be repeated"),
     ] = None,
 ) -> None:
     """One workbench for latent-variable models: train, measure, look into the latent space."""

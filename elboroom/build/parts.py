@@ -67,7 +67,7 @@ class Parts:
             if not self.about.labels:
                 raise Problem(f"--given {name}: {self.about.name} has no labels")
             if name not in self.about.labels:
-                raise unknown(f"label of {self.about.name}", name, self.about.labels)
+                raise unknown("label", name, self.about.labels, self.about.name)
         return sum(self.about.labels[name] for name in self.choices.given_names)
 
     def span(self, amount: float) -> int:

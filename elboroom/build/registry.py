@@ -138,7 +138,7 @@ class Card:
     def build(self, parts: Parts, given: Mapping[str, Any]) -> Trainable:
         """The method on these parts."""
         if parts.about.kind not in self.on:
-            raise Problem(f"{self.name} is for {' and '.join(self.on)}, and {parts.about.name} is {parts.about.kind}")
+            raise Problem(f"{self.name} works on {' and '.join(self.on)}; {parts.about.name} is {parts.about.kind}")
         return self.builder(parts, **self.validate(given, parts.about.kind))
 
 
@@ -149,7 +149,7 @@ def method(
 
     def register(builder: Callable[..., Built]) -> Callable[..., Built]:
         if name in _CARDS and _CARDS[name].builder.__module__ != builder.__module__:
-            raise Problem(f"there is a method '{name}' already: call yours by another name")
+            raise Problem(f"a method '{name}' exists already; choose another name for yours")
         _CARDS[name] = Card(name, formula, paper, builder, on, looks)
         return builder
 
@@ -164,7 +164,7 @@ def cards() -> dict[str, Card]:
 def card(name: str) -> Card:
     """One registered method."""
     if name not in _CARDS:
-        raise Problem(f"{unknown('method', name, _CARDS)} (one of your own: elbo --with FILE, or import it first)")
+        raise Problem(f"{unknown('method', name, _CARDS)} (to use your own: elbo --with FILE, or import it first)")
     return _CARDS[name]
 
 
@@ -180,6 +180,6 @@ def checked(model: type[M], given: Mapping[str, Any]) -> M:
         flag = "--" + ".".join(str(part) for part in first["loc"]).replace("_", "-")
         if first["type"] == "extra_forbidden":
             hint = nearest(str(first["loc"][0]), model.model_fields)
-            raise Problem(f"no option {flag} here{hint.replace('_', '-')}") from None
+            raise Problem(f"unknown option {flag}{hint.replace('_', '-')}") from None
         message = first["msg"].removeprefix("Value error, ")
         raise Problem(f"{flag} {first['input']!r}: {message[0].lower()}{message[1:]}") from None

@@ -11,16 +11,20 @@ from elboroom.commands.output import Json, Seed, figure_file, print_json
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A.npy", help="a sample, one row an example")],
-    b: Annotated[str, typer.Argument(metavar="B.npy", help="another")],
-    out: Annotated[Path | None, typer.Option("--out", help="a picture of the witness function")] = None,
+    a: Annotated[str, typer.Argument(metavar="A.npy", help="a sample, one row per example")],
+    b: Annotated[str, typer.Argument(metavar="B.npy", help="the other sample")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="a figure of the witness function: .png, .svg or .pdf")
+    ] = None,
     kernel: Annotated[str, typer.Option("--kernel", help="rbf or imq")] = "rbf",
     permutations: Annotated[int, typer.Option("--permutations", min=1)] = 1000,
-    divergences: Annotated[str, typer.Option("--divergences", help="f-divergences to bound too, with commas")] = "",
+    divergences: Annotated[
+        str, typer.Option("--divergences", help="f-divergences to bound as well, comma-separated")
+    ] = "",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Say whether two samples differ: MMD with a permutation test, and a picture of where."""
+    """Test whether two samples differ: MMD with a permutation test, and a figure of where."""
     from elboroom.divergences import compare as compared
     from elboroom.plots.style import save
     from elboroom.plots.witness import witness

@@ -12,11 +12,11 @@ from elboroom.commands.output import Json, print_json, print_table, say
 
 LABELS = typer.Option(
     "--labels",
-    help="a table of labels: .csv, .tsv or list_attr_celeba.txt, with a row for each image of a folder or example of an "
-    "array; none: do not look for one in the folder",
+    help="a table of labels: .csv, .tsv or list_attr_celeba.txt, with one row per image of a folder or per example of an "
+    "array; none: ignore a table in the folder",
 )
 LABEL_KINDS = typer.Option(
-    "--label-kinds", help="what labels are: categorical, ordinal or binary, as in male=binary,age=ordinal"
+    "--label-kinds", help="kinds of labels: categorical, ordinal or binary, as in male=binary,age=ordinal"
 )
 SHOWN = 8  # classes of a label
 
@@ -27,7 +27,7 @@ data_app = typer.Typer(
 
 @data_app.command("list")
 def data_list(json: Json = False) -> None:
-    """What can be had, and where it was found."""
+    """List the data sets, and where each was found."""
     from elboroom.data import registry
 
     rows = registry.listing()
@@ -39,15 +39,15 @@ def data_list(json: Json = False) -> None:
 
 @data_app.command("show")
 def data_show(
-    data: Annotated[str, typer.Argument(help="what --data of elbo train takes")],
-    size: Annotated[int | None, typer.Option("--size", help="of the images of a folder")] = None,
+    data: Annotated[str, typer.Argument(help="as in --data of elbo train")],
+    size: Annotated[int | None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")] = None,
     labels: Annotated[str | None, LABELS] = None,
     label_kinds: Annotated[str | None, LABEL_KINDS] = None,
-    text_column: Annotated[str, typer.Option("--text-column", help="of a table of text")] = "",
-    label_column: Annotated[str, typer.Option("--label-column", help="of a table of text")] = "",
+    text_column: Annotated[str, typer.Option("--text-column", help="the column of a table that holds the text")] = "",
+    label_column: Annotated[str, typer.Option("--label-column", help="its label columns, comma-separated")] = "",
     json: Json = False,
 ) -> None:
-    """Read data as elbo train would, and tell what it holds."""
+    """Read data as elbo train does, and show what it has."""
     from elboroom.data import registry
     from elboroom.data.text import Reading
 
@@ -83,11 +83,13 @@ def _few(classes: Sequence[object]) -> str:
 @data_app.command("get")
 def data_get(
     name: str,
-    to: Annotated[Path | None, typer.Option("--to", help="the folder to put it in", show_default="the cache")] = None,
-    source: Annotated[str | None, typer.Option("--source", help="another web folder with the same files")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="the folder to download it to", show_default="the cache")
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", help="another web address of the same files")] = None,
     json: Json = False,
 ) -> None:
-    """Find a data set, or download it: with resume and checksum."""
+    """Find a data set, or download it, with resume and checksum."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -102,7 +104,7 @@ def data_get(
 @data_app.command("check")
 def data_check(
     name: str,
-    against: Annotated[Path | None, typer.Option("--against", help="a .npz file of the original")] = None,
+    against: Annotated[Path | None, typer.Option("--against", help="the original .npz file")] = None,
     json: Json = False,
 ) -> None:
     """Compare a data set with its original, or its files with their checksums."""

@@ -20,25 +20,27 @@ def evaluate(
         str,
         typer.Option(
             "--metrics",
-            help="likelihood, or all, or names of metrics with commas; text is of the sentences that a model makes, probe of "
-            "its first label from few examples; all leaves out downstream, the prediction of every factor with 10 to 10,000 "
-            "labels, which takes minutes; udr takes several runs",
+            help="likelihood, all, or names of metrics, comma-separated; text measures generated sentences, probe predicts the "
+            "first label from few examples; all leaves out downstream, which predicts every factor from 10 to 10,000 "
+            "labels and takes minutes; udr needs several runs",
         ),
     ] = "likelihood",
     mode: Annotated[
-        str, typer.Option("--mode", help="of the metrics, where they have it; boosting or logistic of downstream")
+        str, typer.Option("--mode", help="mode of the metrics that have modes; for downstream: boosting or logistic")
     ] = "dlib",
     representation: Annotated[str, typer.Option("--representation", help="mean or sampled")] = "mean",
-    interval: Annotated[bool, typer.Option("--interval", help="with intervals: every metric several times")] = False,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="add intervals: compute every metric several times")
+    ] = False,
     smaller: Annotated[
-        bool, typer.Option("--smaller", help="metrics of data with fewer rows than a protocol asks for")
+        bool, typer.Option("--smaller", help="allow data with fewer rows than a protocol needs")
     ] = False,
     split: SplitName = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="K of the importance-weighted bound")] = 100,
-    most: Annotated[int, typer.Option("--most", min=2, help="at most this many examples")] = 10_000,
-    iw_most: Annotated[int, typer.Option("--iw-most", min=0, help="of which IW-K looks at this many; 0 is all")] = 1000,
+    most: Annotated[int, typer.Option("--most", min=2, help="largest number of examples")] = 10_000,
+    iw_most: Annotated[int, typer.Option("--iw-most", min=0, help="examples for IW-K; 0 is all")] = 1000,
     proposal: Annotated[
-        str, typer.Option("--proposal", help="gaussian or flow, fitted to a q(z|x) that can only be sampled")
+        str, typer.Option("--proposal", help="gaussian or flow: fitted to a q(z|x) without a density")
     ] = "gaussian",
     seed: Seed = 0,
     json: Json = False,
@@ -61,7 +63,7 @@ def evaluate(
         return print_json(found) if json else _table({"run": {"method": asked[0].name, "step": 0}} | found)
     runs, everything = {folder: load(folder) for folder in folders}, {}
     if _was_said(ctx, "proposal") and not any(is_sampled(run.model) for run in runs.values()):
-        raise Problem("q(z|x) has a density of its own or is a point, so that nothing is fitted: leave --proposal out")
+        raise Problem("--proposal has no effect here; remove it (q(z|x) has a density or is a point)")
     for folder, run in runs.items():
         content = everything[str(folder)] = measure.metrics(run, names, **options)
         if not json:
@@ -76,7 +78,7 @@ def _refuse_idle(ctx: typer.Context, asked: list[Metric]) -> None:
     for option in ctx.params:
         if option not in read and _was_said(ctx, option):
             names = ",".join(sorted(ctx.params["metrics"].split(",")))
-            raise Problem(f"--metrics {names} has no use for --{option.replace('_', '-')}: leave it out")
+            raise Problem(f"--{option.replace('_', '-')} has no effect with --metrics {names}; remove it")
 
 
 def _was_said(ctx: typer.Context, option: str) -> bool:

@@ -45,7 +45,7 @@ class Sectioned(TyperCommand):
 
 OWN = (
     ("data", str, "dsprites",
-     typer.Option("--data", help="a name of elbo data list, a folder of images or text, an .npy, .npz or text file")),
+     typer.Option("--data", help="a name from elbo data list, a folder of images or text, or a .npy, .npz or text file")),
     ("size", int | None, None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")),
     ("labels", str | None, None, LABELS),
     ("label_kinds", str | None, None, LABEL_KINDS),

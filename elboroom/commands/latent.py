@@ -17,20 +17,21 @@ Picture = Annotated[
     Path | None,
     typer.Option("--out", help="a .png or .gif file, .npy for the values; for text .txt", show_default="by command"),
 ]
-Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="sentences of yours, for text")]
+Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="your own sentences, for text")]
 Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
-Temperature = Annotated[
-    float | None, typer.Option("--temperature", help="of --decode sample, 1 where none is said", min=0.01)
-]
-TopK = Annotated[int | None, typer.Option("--top-k", help="draw among the K likeliest words; 0 is all", min=0)]
+Temperature = Annotated[float | None, typer.Option("--temperature", help="for --decode sample; default 1", min=0.01)]
+TopK = Annotated[int | None, typer.Option("--top-k", help="sample from the K most likely words; 0 is all", min=0)]
 TopP = Annotated[
-    float | None, typer.Option("--top-p", help="draw among the likeliest words that hold P", min=0.01, max=1.0)
+    float | None,
+    typer.Option(
+        "--top-p", help="sample from the most likely words with total probability P (nucleus)", min=0.01, max=1.0
+    ),
 ]
 As = Annotated[
-    str, typer.Option("--as", metavar="LABEL=VALUE,...", help="what a conditional model is given", show_default=False)
+    str, typer.Option("--as", metavar="LABEL=VALUE,...", help="labels for a conditional model", show_default=False)
 ]
 EMPTY = "(empty)"  # a sentence without words
-Width = Annotated[int | None, typer.Option("--beam", help="width of --decode beam, 5 where none is said", min=1)]
+Width = Annotated[int | None, typer.Option("--beam", help="width for --decode beam; default 5", min=1)]
 
 
 def encode(
@@ -39,14 +40,14 @@ def encode(
     out: Annotated[Path, typer.Option("--out", help="an .npy file")] = Path("codes.npy"),
     json: Json = False,
 ) -> None:
-    """Write the codes E[z|x] of a data set, one row an example."""
+    """Write the codes E[z|x] of a data set, one row per example."""
     import numpy as np
 
     from elboroom.data import registry
     from elboroom.runs.lifecycle import load
 
     if out.suffix != ".npy":
-        raise Problem(f"--out {out}: codes are written to a .npy file")
+        raise Problem(f"--out {out}: must be a .npy file")
     run = load(folder)
     reading = run.spec.reading if run.tokeniser is not None else None
     sized = data is not None and (Path(data).is_dir() or data == run.spec.data["source"])
@@ -63,7 +64,7 @@ def encode(
 def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
            decode: Decode = None, temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
            labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Draw images from the prior, or sentences."""
+    """Sample images or sentences from the prior."""
     from elboroom.runs.lifecycle import load
 
     run = load(folder)
@@ -75,11 +76,11 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
 
 
 def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
-                n: Annotated[int | None, typer.Option("--n", min=1, help="how many, of the data", show_default="10")] = None,
+                n: Annotated[int | None, typer.Option("--n", min=1, help="number of examples", show_default="10")] = None,
                 split: SplitName = None, decode: Decode = None,
                 temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
                 labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Draw inputs above what the model makes of them; for text, yours or some of the data."""
+    """Show inputs above their reconstructions; for text, your own sentences or examples of the data."""
     import numpy as np
 
     from elboroom.runs.lifecycle import load
@@ -102,14 +103,14 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
              points: Annotated[int, typer.Option("--points", min=2)] = 10,
              reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH; on the sphere at most 1")] = 3.0,
              labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Move along one dimension at a time, those of the highest rate first."""
+    """Traverse one latent dimension at a time, highest KL first."""
     from elboroom.runs.lifecycle import load
 
     run = load(folder)
     u = _given(run, labels, 1)
     if run.tokeniser is not None:
         if sentences and len(sentences) != 1:
-            raise Problem(f"a traversal is around 1 sentence, and {len(sentences)} were given")
+            raise Problem(f"a traversal needs 1 sentence; you gave {len(sentences)}")
         given, _ = _asked(run, sentences, None, None, seed, 1)
         made, ends = run.traverse(given, points=points, reach=reach, u=u), run.space.reach(reach)
         marks = [f"{(2 * i / (points - 1) - 1) * ends:+.2f}  " for i in range(points)]
@@ -120,19 +121,19 @@ def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
 
 
 def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
-                n: Annotated[int | None, typer.Option("--n", min=1, help="how many, of the data", show_default="5")] = None,
+                n: Annotated[int | None, typer.Option("--n", min=1, help="number of examples", show_default="5")] = None,
                 points: Annotated[int, typer.Option("--points", min=2)] = 10,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
                 decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
                 json: Json = False) -> None:  # fmt: skip
-    """Go from one example to another through the latent space; for text, between two sentences of yours."""
+    """Interpolate between examples in the latent space; for text, between two sentences of your own."""
     from elboroom.runs.lifecycle import load
     from elboroom.training.batches import reseed
 
     run, how = load(folder), _decoding(decode, beam)
     if run.tokeniser is not None:
         if sentences and len(sentences) != 2:
-            raise Problem(f"an interpolation goes between 2 sentences, and {len(sentences)} were given")
+            raise Problem(f"an interpolation needs 2 sentences; you gave {len(sentences)}")
         asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i, 5) for i in (0, 1)]
         left, right, u = asked[0][0], asked[1][0], _given(run, labels, len(asked[0][1]))
         reseed(seed)
@@ -150,30 +151,30 @@ def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: A
             strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
             decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
             json: Json = False) -> None:  # fmt: skip
-    """Decode a - b + c, the codes of three sentences."""
+    """Decode a - b + c, for the codes of three sentences."""
     from elboroom.runs.lifecycle import load
     from elboroom.training.batches import reseed
 
     run = load(folder)
     if run.tokeniser is None:
-        raise Problem("analogies at the command line are of sentences; for images use run.analogy in Python")
+        raise Problem("elbo analogy is for sentences; for images use run.analogy in Python")
     reseed(seed)
     made = run.analogy([a], [b], [c], strength, _decoding(decode, beam), _given(run, labels, 1))
     _sentences([made], None, json)
 
 
 def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
-    """How sentences are decoded, or None if nothing was said; an option says which way it is of."""
+    """How sentences are decoded, or None if no option is given."""
     from elboroom.families.decoding import Beam, Greedy, Sampling
 
     sampling = {option: value for option, value in options.items() if value is not None}
     name = name or ("beam" if beam is not None else "sample" if sampling else None)
     if name not in (None, "greedy", "sample", "beam"):
-        raise unknown("way to decode", str(name), ["greedy", "sample", "beam"])
+        raise unknown("decoding", str(name), ["greedy", "sample", "beam"])
     if sampling and name != "sample":
-        raise Problem(f"--{next(iter(sampling)).replace('_', '-')} is of --decode sample, not of {name}")
+        raise Problem(f"--{next(iter(sampling)).replace('_', '-')} is for --decode sample, not {name}; remove it")
     if beam is not None and name != "beam":
-        raise Problem(f"--beam is of --decode beam, not of {name}")
+        raise Problem(f"--beam is for --decode beam, not {name}; remove it")
     return {None: None, "greedy": Greedy(), "sample": Sampling(**sampling), "beam": Beam(width=beam or 5)}[name]
 
 
@@ -184,7 +185,7 @@ def _asked(
     if sentences:
         for flag, said in (("n", n), ("split", split)):
             if said is not None:
-                raise Problem(f"--{flag} is of examples of the data, and sentences were given: leave it out")
+                raise Problem(f"--{flag} has no effect when sentences are given; remove it")
         return sentences, [run.seen(sentence) for sentence in sentences]
     batch = run.examples(n or default, split, seed)
     assert batch.index is not None
@@ -192,16 +193,16 @@ def _asked(
 
 
 def _given(run: Run, labels: str, n: int) -> Any:
-    """u of n examples by the labels that were said, or None if none were."""
+    """u of n examples with the given labels, or None without labels."""
     pairs = [pair.partition("=") for pair in labels.split(",") if pair.strip()]
     if any(not (name.strip() and sign) for name, sign, _ in pairs):
-        raise Problem(f"--as {labels}: say LABEL=VALUE, with commas between several")
+        raise Problem(f"--as {labels}: must be LABEL=VALUE, comma-separated")
     return run.labelled(n, **{name.strip(): value.strip() for name, _, value in pairs}) if pairs else None
 
 
 def _only_text(sentences: list[str] | None) -> None:
     if sentences:
-        raise Problem("this model is of images or vectors: it takes no sentences")
+        raise Problem("this model is for images or vectors; it takes no sentences")
 
 
 def _sentences(
@@ -214,7 +215,7 @@ def _sentences(
     text = gap.join(top + "\n".join(row) for top, row in zip(tops, lines, strict=True))
     if out is not None:
         if out.suffix in (".png", ".gif"):
-            raise Problem(f"--out {out}: sentences are written to a .txt file")
+            raise Problem(f"--out {out}: must be a .txt file for sentences")
         out.write_text(text + "\n", encoding="utf-8")
         return print_json({"out": str(out), "rows": len(rows)}) if json else say(str(out))
     print_json(rows) if json else print(text)
@@ -243,13 +244,13 @@ def _arrays(values: Any, out: Path | None, name: str, json: bool, grid: Any = No
         with out.open("wb") as file:
             np.save(file, values)
     elif not images:
-        raise Problem(f"--out {out}: pictures are for images, and this model is of vectors; use a .npy file")
+        raise Problem(f"--out {out}: this model is for vectors; use a .npy file")
     elif out.suffix == ".png":
         save_grid(grid, out)
     elif out.suffix == ".gif":
         save_gif(grid, out)
     else:
-        raise Problem(f"--out {out}: a picture is a .png or .gif file, values are a .npy file")
+        raise Problem(f"--out {out}: must be .png or .gif for a picture, .npy for values")
     shape = list((values if out.suffix == ".npy" else grid).shape)
     print_json({"out": str(out), "shape": shape}) if json else say(f"{out}")
 

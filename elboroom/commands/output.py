@@ -15,12 +15,12 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a run
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="the folders of runs")]
 Json = Annotated[bool, typer.Option("--json", help="print as JSON")]
 Logger = Annotated[
-    str, typer.Option("--logger", help="tensorboard, mlflow, wandb, or several with commas", show_default="none")
+    str, typer.Option("--logger", help="tensorboard, mlflow or wandb; several comma-separated", show_default="none")
 ]
 SplitName = Annotated[
     str | None, typer.Option("--split", help="train, valid or test", show_default="test if there is one")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="of the noise, and of which examples are shown")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of the noise and of the choice of examples")]
 
 
 def say(text: str) -> None:
@@ -52,5 +52,5 @@ def print_table(columns: list[str], rows: list[list[object]], title: str = "") -
 def figure_file(path: Path) -> Path:
     """Where a figure goes; refuses what it cannot be written as."""
     if path.suffix not in (".png", ".svg", ".pdf"):
-        raise Problem(f"--out {path}: a figure is a .png, .svg or .pdf file")
+        raise Problem(f"--out {path}: must be a .png, .svg or .pdf file")
     return path

@@ -12,7 +12,7 @@ from elboroom.commands.output import Json, figure_file, print_json, print_table,
 
 
 def plot(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="what to draw; elbo plot list names them")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="the figure; elbo plot list shows all")],
     folders: Annotated[list[Path] | None, typer.Argument(metavar="DIR...", help="the folders of runs")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="a .png, .svg or .pdf file", show_default="KIND.png")

@@ -18,15 +18,17 @@ study_app = typer.Typer(
 What = Annotated[str, typer.Argument(metavar="STUDY", help="a .toml file, a preset, or the folder of a study")]
 Where = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a study")]
 Out = Annotated[Path | None, typer.Option("--out", help="its folder", show_default="studies/NAME")]
-Steps = Annotated[int | None, typer.Option("--steps", help="length of the runs, others in proportion")]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="seeds of every setting")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", help="number of steps; runs of other lengths are scaled in proportion")
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="number of seeds of every setting")]
 Workers = Annotated[int | None, typer.Option("--workers", help="runs at a time", show_default="by cores")]
-Yes = Annotated[bool, typer.Option("--yes", help="do not ask, however many runs there are")]
+Yes = Annotated[bool, typer.Option("--yes", help="do not ask before many runs")]
 
 
 @study_app.command("presets")
 def presets(json: Json = False) -> None:
-    """List the studies that come along."""
+    """List the built-in studies."""
     from elboroom.studies.along import presets as there
 
     print_json(there()) if json else print_table(["study", "what it is"], [[k, v] for k, v in there().items()])
@@ -35,7 +37,7 @@ def presets(json: Json = False) -> None:
 @study_app.command("plan")
 def plan(what: What, out: Out = None, steps: Steps = None, seeds: Seeds = None, workers: Workers = None, yes: Yes = False,
          json: Json = False) -> None:  # fmt: skip
-    """Say how many runs a study has, what they will cost, measured on three short ones, and what disk they take."""
+    """Show how many runs a study has, and what time (measured on three short runs) and disk space they need."""
     from elboroom.studies.engines.pool import Pool
     from elboroom.studies.plan import estimate, validate
     from elboroom.studies.progress import duration
@@ -67,8 +69,8 @@ def _ask(study: Any, yes: bool) -> None:
 
     if study.count > MANY and not yes:
         if not sys.stdin.isatty():
-            raise Problem(f"{study.where} has {study.count:,} runs: say --yes if you mean it")
-        typer.confirm(f"{study.where} has {study.count:,} runs. Go on?", abort=True, err=True)
+            raise Problem(f"{study.where} has {study.count:,} runs; use --yes to run them all")
+        typer.confirm(f"{study.where} has {study.count:,} runs. Continue?", abort=True, err=True)
 
 
 @study_app.command("run")
@@ -77,21 +79,23 @@ def run(
     out: Out = None,
     steps: Steps = None,
     seeds: Seeds = None,
-    engine: Annotated[str, typer.Option("--engine", help="pool, on this machine, or ray")] = "pool",
+    engine: Annotated[str, typer.Option("--engine", help="pool (this machine) or ray")] = "pool",
     workers: Workers = None,
-    address: Annotated[str | None, typer.Option("--address", help="of a Ray cluster: HOST:PORT or auto")] = None,
-    gpus: Annotated[float, typer.Option("--gpus", help="GPUs of a run on Ray; a fraction will do")] = 0.0,
+    address: Annotated[
+        str | None, typer.Option("--address", help="address of a Ray cluster: HOST:PORT or auto")
+    ] = None,
+    gpus: Annotated[float, typer.Option("--gpus", help="GPUs per run on Ray; may be a fraction")] = 0.0,
     to: Annotated[str | None, typer.Option("--to", help="an fsspec address to copy finished runs to")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="try failed runs again")] = False,
     search: Annotated[str | None, typer.Option("--search", help="optuna: search the ranges of the study")] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="what a search is for: any measured quantity")] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="the metric that a search optimises")] = None,
     goal: Annotated[str | None, typer.Option("--goal", help="max or min")] = None,
-    trials: Annotated[int | None, typer.Option("--trials", help="settings that a search tries")] = None,
+    trials: Annotated[int | None, typer.Option("--trials", help="number of settings that a search tries")] = None,
     logger: Logger = "",
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Do all runs of a study that are not done; again after any interruption, it goes on where it was."""
+    """Run what is not done of a study; after an interruption, run it again to continue."""
     from elboroom.studies.run import place, run_study
     from elboroom.studies.study import Study
 
@@ -101,9 +105,9 @@ def run(
     if (search or study.search) and (search or metric or goal or trials):
         study = study.searching(metric=metric, goal=goal, trials=trials)
     elif metric or goal or trials:
-        raise Problem("--metric, --goal and --trials are for --search optuna")
+        raise Problem("--metric, --goal and --trials need --search optuna")
     if address is not None and engine != "ray":
-        raise Problem("--address is for --engine ray")
+        raise Problem("--address needs --engine ray")
     _ask(study, yes)
     folder = place(study, what, out)
     counts = run_study(
@@ -114,7 +118,7 @@ def run(
     else:
         say(f"{counts['done']:,} of {study.count:,} runs done: {folder}/table.csv")
         if counts["failed"]:
-            say(f"{counts['failed']:,} failed: elbo study status {folder} says why, --retry tries them again")
+            say(f"{counts['failed']:,} failed: elbo study status {folder} shows the errors, --retry runs them again")
         else:
             say(f"next: elbo study table {folder}, elbo study report {folder}")
     if counts["failed"]:
@@ -123,7 +127,7 @@ def run(
 
 @study_app.command("status")
 def status(folder: Where, json: Json = False) -> None:
-    """Say what is done, running, failed and left, and why what failed did."""
+    """Show what is done, running, failed and left, and the errors of failed runs."""
     from elboroom.studies.driver import whole
     from elboroom.studies.store.index import Index, driven
     from elboroom.studies.study import Study
@@ -144,9 +148,9 @@ def status(folder: Where, json: Json = False) -> None:
 @study_app.command("table")
 def table(
     folder: Where,
-    by: Annotated[str, typer.Option("--by", help="columns to group by, with commas")] = "data,size,method,setting",
-    metric: Annotated[str | None, typer.Option("--metric", help="names of metrics, with commas")] = None,
-    estimator: Annotated[str | None, typer.Option("--estimator", help="where a metric was measured in several ways")] = None,
+    by: Annotated[str, typer.Option("--by", help="columns to group by, comma-separated")] = "data,size,method,setting",
+    metric: Annotated[str | None, typer.Option("--metric", help="names of metrics, comma-separated")] = None,
+    estimator: Annotated[str | None, typer.Option("--estimator", help="which one, if a metric has several")] = None,
     format: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv")] = "text",
     json: Json = False,
 ) -> None:  # fmt: skip
@@ -159,13 +163,13 @@ def table(
     known = sorted({row["metric"] for row in rows})
     for name in names or ():
         if name not in known:
-            raise unknown("metric in this table", name, known)
+            raise unknown("metric", name, known, "this table")
     groups = _words(by)
     if names is None and estimator is None:  # what was not asked for by name is left out where it does not compare
         lost = summary.mixed(rows)
         rows = [row for row in rows if (summary.place(row), row["metric"]) not in lost]
         for reason in lost.values():
-            say(f"left out: {reason}; ask for it with --metric and --estimator")
+            say(f"left out: {reason}; choose with --metric and --estimator")
     found = summary.summary([r for r in rows if names is None or r["metric"] in names], groups, estimator)
     columns = [*groups, "metric", "estimator", *summary.PARTS]
     for same in ("data", "size"):
@@ -188,10 +192,10 @@ def _words(text: str) -> list[str]:
 @study_app.command("query")
 def query(
     folder: Where,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="over the tables results and timings")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="a query over the tables results and timings")],
     json: Json = False,
 ) -> None:
-    """Ask a study in SQL: SELECT method, median(value) FROM results WHERE metric = 'mig' GROUP BY method."""
+    """Query a study in SQL: SELECT method, median(value) FROM results WHERE metric = 'mig' GROUP BY method."""
     from elboroom.studies.analysis.table import query as ask
     from elboroom.studies.study import Study
 
@@ -206,7 +210,7 @@ def query(
 def report(
     folder: Where,
     out: Annotated[Path | None, typer.Option("--out", show_default="DIR/report.html")] = None,
-    score: Annotated[str | None, typer.Option("--score", help="the metric by which runs are called best")] = None,
+    score: Annotated[str | None, typer.Option("--score", help="the metric that chooses the best runs")] = None,
     json: Json = False,
 ) -> None:
     """Write report.html: one file, with every figure and table of a study."""

@@ -42,13 +42,11 @@ def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
 
 def resume(
     folder: Folder,
-    steps: Annotated[
-        int | None, typer.Option("--steps", help="train this many steps beyond the end of the run")
-    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="train this many more steps")] = None,
     logger: Logger = "",
     json: Json = False,
 ) -> None:
-    """Go on with a run where it stopped: bit for bit as if it had not."""
+    """Resume a run where it stopped, bit for bit as if it had not."""
     from elboroom.commands.progress import Bar
     from elboroom.runs import lifecycle
 

@@ -73,7 +73,7 @@ class LatentModel(nn.Module):
     def block(self, name: str) -> slice:
         """Where a named part of z lies."""
         if name not in self.blocks:
-            raise unknown("block of z", name, self.blocks)
+            raise unknown("block", name, self.blocks, "z")
         return self.blocks[name]
 
     def with_heads(self, **heads: nn.Module) -> LatentModel:

@@ -1,4 +1,4 @@
-"""What a user can get wrong, said in one sentence."""
+"""Mistakes of a user, each reported in one sentence."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from difflib import get_close_matches
 
 
 class Problem(Exception):
-    """A mistake that a user can mend. The command prints its one sentence and leaves with this exit code."""
+    """A mistake that a user can fix. The command prints its one sentence and exits with this code."""
 
     code = 2
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the closest of `names`, or nothing."""
+    """`; did you mean 'x'?` for the closest of `names`, or an empty string."""
     close = get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def unknown(kind: str, name: str, names: Iterable[str]) -> Problem:
-    """The Problem for a name that is not registered."""
+def unknown(kind: str, name: str, names: Iterable[str], of: str = "") -> Problem:
+    """The Problem for a name that does not exist, or that `of` does not have."""
     names = sorted(names)
-    hint = nearest(name, names) or f"; there are: {', '.join(names)}"
-    return Problem(f"no {kind} '{name}'{hint}")
+    start, all_names = (f"{of} has no {kind}", "it has") if of else (f"unknown {kind}", "choose from")
+    return Problem(f"{start} '{name}'{nearest(name, names) or f'; {all_names}: ' + ', '.join(names)}")

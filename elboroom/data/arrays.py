@@ -35,10 +35,10 @@ def dataset(
     first = isinstance(array, Tensor)
     values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
     if values.dtype.kind not in "buif":
-        raise Problem(f"'{name}' holds values of type {values.dtype}; numbers are needed")
+        raise Problem(f"'{name}' has values of type {values.dtype}; it must have numbers")
     if values.ndim not in (2, 3, 4) or 0 in values.shape[1:]:
         raise Problem(
-            f"'{name}' has shape {values.shape}; vectors are (N, D), images (N, H, W), (N, H, W, C) or (N, C, H, W)"
+            f"'{name}' has shape {values.shape}; use (N, D) for vectors, (N, H, W), (N, H, W, C) or (N, C, H, W) for images"
         )
     _finite(values, name)
     store: Store
@@ -59,7 +59,7 @@ def read(path: Path, key: str | None = None) -> DataSet:
     """The data set in a .npy file (mapped, not read) or a .npz file; `key` picks one array of several."""
     name = f"{path}:{key}" if key else str(path)
     if not path.is_file():
-        raise Problem(f"there is no file {path}")
+        raise Problem(f"{path} does not exist")
     try:
         if path.suffix == ".npy":
             return dataset(np.load(path, mmap_mode="r", allow_pickle=False), name)
@@ -75,7 +75,7 @@ def _examples(keys: list[str], key: str | None, path: Path) -> str:
     """The array that holds the examples."""
     if key is not None:
         if key not in keys:
-            raise unknown(f"array in {path.name}", key, keys)
+            raise unknown("array", key, keys, path.name)
         return key
     likely = [k for k in keys if k in EXAMPLES] if len(keys) > 1 else keys
     if len(likely) != 1:
@@ -98,16 +98,16 @@ def _beside(archive: Any, x: str, keys: list[str], path: Path) -> NDArray[Any] |
         values = np.asarray(archive[key])
         names = np.asarray(archive[named[0]]).ravel() if named else _numbered(values.shape[1])
         if len(names) != values.shape[1]:
-            raise Problem(f"{path} has {values.shape[1]} columns of labels in {key}, and {len(names)} names of them")
+            raise Problem(f"{path} has {values.shape[1]} label columns in {key}, but {len(names)} label names")
         more = dict(zip(map(str, names), values.T, strict=True))
         if len(more) < len(names) or more.keys() & found:
-            raise Problem(f"{path} has two labels of one name")
+            raise Problem(f"{path} has two labels with the same name")
         found = more | found
     return found
 
 
 def _unclear(keys: Sequence[str], path: Path) -> Problem:
-    return Problem(f"{path} holds {', '.join(sorted(keys)) or 'nothing'}; name one array of it as {path}:KEY")
+    return Problem(f"{path} has {', '.join(sorted(keys)) or 'no arrays'}; choose one with {path}:KEY")
 
 
 def _header(archive: Any, key: str) -> tuple[int, ...]:
@@ -130,7 +130,7 @@ def pixels(images: NDArray[Any], name: str) -> tuple[Store, int]:
     whole = images.dtype.kind in "bui" or all(bool(np.all(part == np.rint(part))) for part in _parts(images))
     if low < 0 or high > (255 if whole else 1):
         raise Problem(
-            f"'{name}' has values from {low:g} to {high:g}; pixels are bytes from 0 to 255 or reals in [0, 1]"
+            f"'{name}' has values from {low:g} to {high:g}; pixels must be bytes from 0 to 255 or reals in [0, 1]"
         )
     if whole:
         kept = images if images.dtype == np.uint8 else images.astype(np.uint8)
@@ -150,9 +150,7 @@ def _channels(values: NDArray[Any], name: str, tensor: bool) -> NDArray[Any]:
         return values[:, None]
     before, after = values.shape[1] in (1, 3), values.shape[3] in (1, 3)
     if not before and not after:
-        raise Problem(
-            f"'{name}' has shape {values.shape}, with 1 or 3 channels neither in the second nor the last place"
-        )
+        raise Problem(f"'{name}' has shape {values.shape}; its second or last axis must be the channels, 1 or 3")
     return values if before and (tensor or not after) else np.moveaxis(values, -1, 1)
 
 
@@ -167,7 +165,7 @@ def _finite(values: NDArray[Any], name: str) -> None:
             bad += int(wrong.sum())
     if bad:
         raise Problem(
-            f"'{name}' has {bad:,} {'values that are' if bad > 1 else 'value that is'} not finite, the first in row {row}"
+            f"'{name}' has {bad:,} {'values that are' if bad > 1 else 'value that is'} NaN or infinite, the first in row {row}"
         )
 
 
@@ -178,7 +176,7 @@ def _labels(labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None, n: int, na
         table = table[:, None] if table.ndim == 1 else table
         if table.ndim != 2 or len(table) != n:
             raise Problem(
-                f"'{name}' has {n} examples but labels of shape {np.asarray(labels).shape}; a row each is needed"
+                f"'{name}' has {n} examples but labels of shape {np.asarray(labels).shape}; give one row of labels per example"
             )
         labels = dict(zip(_numbered(table.shape[1]), table.T, strict=True)) if table.shape[1] else {}
     classes, columns = dict[str, tuple[str, ...]](), [np.zeros((n, 0), np.int64)]
@@ -191,11 +189,15 @@ def _labels(labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None, n: int, na
 
 def _column(values: NDArray[Any], n: int, label: str, name: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     if values.shape not in ((n,), (n, 1)):
-        raise Problem(f"'{name}' has {n} examples but labels{label} of shape {values.shape}; one each is needed")
+        raise Problem(
+            f"'{name}' has {n} examples but labels{label} of shape {values.shape}; give one label per example"
+        )
     if values.dtype.kind not in "buifU":
-        raise Problem(f"the labels{label} of '{name}' are of type {values.dtype}; whole numbers or strings are needed")
+        raise Problem(
+            f"the labels{label} of '{name}' are of type {values.dtype}; they must be whole numbers or strings"
+        )
     if values.dtype.kind == "f" and not (np.all(np.isfinite(values)) and np.all(values == np.rint(values))):
-        raise Problem(f"the labels{label} of '{name}' are not whole numbers")
+        raise Problem(f"the labels{label} of '{name}' must be whole numbers")
     known, column = np.unique(values.ravel(), return_inverse=True)
     return tuple(v if isinstance(v, str) else str(int(v)) for v in known.tolist()), column.reshape(n)
 

@@ -178,13 +178,13 @@ def transfer_pairs(name: str = "yelp-sentiment", folder: Path | None = None) -> 
         raise unknown("corpus with rewritings", name, within)
     where = folder or places.find(within[name], *REFERENCES)
     if where is None:
-        raise Problem(f"the rewritings of {name} are not here: `elbo data get {name}` says where to put them")
+        raise Problem(f"the rewritings of {name} are missing; `elbo data get {name}` says where to put them")
     pairs = []
     for target, file in ((1, "reference.0"), (0, "reference.1")):
         for number, line in lines(where / file):
             cells = [cell.strip() for cell in line.split("\t")]
             if len(cells) < 2:
-                raise Problem(f"line {number} of {where / file} is not a sentence TAB its rewriting")
+                raise Problem(f"line {number} of {where / file} must be a sentence, a TAB and its rewriting")
             pairs.append(Rewrite(cells[0], target, cells[1]))
     return pairs
 

@@ -39,7 +39,7 @@ class About:
     def __post_init__(self) -> None:
         for name, kind in self.kinds.items():
             if name not in self.labels:
-                raise unknown(f"label of {self.name}", name, self.labels)
+                raise unknown("label", name, self.labels, self.name)
             checked_kind(kind)
         kinds = {name: self.kinds.get(name, usual(size)) for name, size in self.labels.items()}
         object.__setattr__(self, "kinds", kinds)
@@ -62,7 +62,7 @@ class About:
                 kinds={str(name): kind for name, kind in entry.get("kinds", {}).items()},  # none in runs of old
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Problem(f"this is not a description of a data set: {error!r}") from error
+            raise Problem(f"this is not a valid description of a data set: {error!r}") from error
         if about.kind not in get_args(Kind):
             raise unknown("kind of data", about.kind, get_args(Kind))
         return about
@@ -324,7 +324,7 @@ class DataSet:
         if self._text is not None:
             return self._text.sentences(_rows(index))
         if self.tokeniser is None:
-            raise Problem(f"'{self.draft.name}' came without a tokeniser, so its sentences cannot be told")
+            raise Problem(f"'{self.draft.name}' has no tokeniser, so its tokens cannot be decoded")
         return [self.tokeniser.decode(row) for row in self._sentences.take(_rows(index)).tolist()]
 
     @property
@@ -339,9 +339,9 @@ class DataSet:
         parts = [torch.zeros(len(rows), 0)]
         for name in given:
             if not names:
-                raise Problem(f"'{self.draft.name}' has no labels, so '{name}' cannot be given")
+                raise Problem(f"'{self.draft.name}' has no labels, so '{name}' cannot be used")
             if name not in names:
-                raise unknown(f"label of {self.draft.name}", name, names)
+                raise unknown("label", name, names, self.draft.name)
             column = torch.from_numpy(self.labels[rows, names.index(name)])  # (B,)
             parts.append(torch.nn.functional.one_hot(column, self.draft.labels[name]).float())
         return torch.cat(parts, dim=1)
@@ -350,7 +350,7 @@ class DataSet:
         """The same data with labels of these kinds; the values of one that becomes ordinal are numbered by size."""
         for name in kinds:
             if name not in self.draft.labels:
-                raise unknown(f"label of {self.draft.name}", name, self.draft.labels)
+                raise unknown("label", name, self.draft.labels, self.draft.name)
         plain, wanted = self._plain, self.draft.kinds | dict(kinds)
         if wanted == self.draft.kinds:
             return self
@@ -370,9 +370,9 @@ class DataSet:
     def with_labels(self, classes: Mapping[str, Sequence[str]], labels: NDArray[np.int64]) -> DataSet:
         """The same data with more labels: what the values of each are called, and their columns, (N, K)."""
         if self.draft.kind == "tokens":
-            raise Problem(f"the labels of '{self.draft.name}' are read with its text")
+            raise Problem(f"the labels of '{self.draft.name}' come from its text file; use --label-column")
         if twice := next((name for name in classes if name in self.draft.labels), None):
-            raise Problem(f"'{self.draft.name}' has a label '{twice}' already: call the other one something else")
+            raise Problem(f"'{self.draft.name}' has a label '{twice}' already; rename the new one")
         plain, more = self._plain, {name: len(values) for name, values in classes.items()}
         about = replace(plain.about, labels=plain.about.labels | more)
         columns, named = np.column_stack([plain.labels, labels]), plain.classes | dict(classes)
@@ -389,13 +389,13 @@ class DataSet:
             self._held[share, name] = self._under.hold_out(share, name).with_kinds(self.draft.kinds)
             return self._held[share, name]
         if not 0 < share < 1:
-            raise Problem(f"the share to hold out is between 0 and 1, not {share:g}")
+            raise Problem(f"the share to hold out must be between 0 and 1, not {share:g}")
         if name in self.splits:
             raise Problem(f"'{self.draft.name}' already has a split '{name}' of {len(self.splits[name]):,} examples")
         train = self.splits["train"]
         count = max(1, round(share * len(train)))
         if len(train) - count < 2:
-            raise Problem(f"holding out {share:g} of {len(train)} examples leaves fewer than 2 to train on")
+            raise Problem(f"holding out {share:g} of {len(train)} examples leaves fewer than 2 for training")
         order = np.random.default_rng(SEED).permutation(len(train))
         splits = {**self.splits, "train": np.sort(train[order[count:]]), name: np.sort(train[order[:count]])}
         kept = (self.labels, self.label_values, 0.0, self._hash, None, None, self.classes)

@@ -49,13 +49,13 @@ def fetch(file: File, folder: Path, progress: Progress | None = None, source: st
         if file.sha256 is not None and found != file.sha256:
             part.unlink()
             raise Problem(
-                f"{file.name} from {url} has the checksum {found[:12]}... and not {file.sha256[:12]}...; "
-                "it was removed, so try again or give another --source"
+                f"{file.name} from {url} has checksum {found[:12]}..., not {file.sha256[:12]}...;  "
+                "it was deleted; try again or give another --source"
             )
         os.replace(part, folder / file.name)
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise Problem(f"no space is left for {part}; make room and run again to go on from here") from error
+            raise Problem(f"no disk space left for {part}; free some space and run again to continue") from error
         raise Problem(f"cannot write {part} ({error.strerror or error}); choose another folder") from error
     return found
 
@@ -81,7 +81,7 @@ def _receive(url: str, part: Path, size: int | None, progress: Progress | None) 
     with answer:
         resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         if answer.status == 206 and not resumed:
-            raise Problem(f"{url} answered with another part of the file than was asked for; give another --source")
+            raise Problem(f"{url} sent the wrong part of the file; give another --source")
         done = have if resumed else 0
         length = answer.headers.get("Content-Length")
         total = done + int(length) if length is not None else size
@@ -108,4 +108,4 @@ def _read(answer: http.client.HTTPResponse, url: str, done: int) -> bytes:
 
 def _cut(url: str, done: int, total: int | None) -> Problem:
     of = f" of {total:,}" if total is not None else ""
-    return Problem(f"the connection to {url} was cut after {done:,}{of} bytes; run again to go on from there")
+    return Problem(f"the connection to {url} was cut after {done:,}{of} bytes; run again to continue")

@@ -46,7 +46,7 @@ def index(factors: NDArray[Any]) -> Ints:
     """The rows in the data set of `factors` (..., 5)."""
     columns = np.moveaxis(np.asarray(factors, np.int64), -1, 0)
     if len(columns) != 5 or any(np.any((c < 0) | (c >= s)) for c, s in zip(columns, SIZES, strict=True)):
-        raise Problem(f"factors of dSprites are {', '.join(FACTORS)}, each from 0 and below {SIZES}")
+        raise Problem(f"dSprites factors are {', '.join(FACTORS)}; each must be at least 0 and below {SIZES}")
     return np.asarray(np.ravel_multi_index(tuple(columns), SIZES), np.int64)
 
 
@@ -216,7 +216,7 @@ def check(against: Path | None = None) -> dict[str, float]:
     files = sorted(folder.glob("*.npz")) if folder.is_dir() else [folder]
     if not files or not files[0].is_file():
         raise Problem(
-            f"no published dSprites images (*.npz) in {folder}; `elbo data get dsprites-original` fetches them"
+            f"{folder} has no published dSprites images (*.npz); download them with `elbo data get dsprites-original`"
         )
     seen = np.zeros(COUNT, bool)
     compared = exact = most = 0

@@ -28,13 +28,15 @@ class Field:
         """Its values in the order in which a label of this kind numbers them; refuses a kind that they do not allow."""
         known = list(range(self.size))
         if kind == "binary" and self.size != 2:
-            raise Problem(f"'{self.name}' has {self.size} value{'s' * (self.size != 1)}, and binary is exactly two")
+            raise Problem(
+                f"'{self.name}' has {self.size} value{'s' * (self.size != 1)}; a binary label has exactly two"
+            )
         if kind != "ordinal" or not self.classes:
             return known
         values = numbers(self.classes)
         if values is None or len(set(values)) < self.size:
             shown = ", ".join(self.classes[:5])
-            raise Problem(f"'{self.name}' cannot be ordinal: its values are not different numbers ({shown})")
+            raise Problem(f"'{self.name}' cannot be ordinal; its values are not distinct numbers ({shown})")
         return sorted(known, key=values.__getitem__)
 
 
@@ -65,9 +67,9 @@ def said_kinds(kinds: str | Mapping[str, str] | None) -> dict[str, FieldKind]:
         pairs = [part.rpartition("=") for part in kinds.split(",") if part.strip()]
         for name, equals, kind in pairs:
             if not (equals and name.strip() and kind.strip()):
-                raise Problem(f"--label-kinds is NAME=KIND with commas between, such as age=ordinal, not '{kinds}'")
+                raise Problem(f"--label-kinds '{kinds}': use NAME=KIND, comma-separated, as in male=binary,age=ordinal")
         names = [name.strip() for name, _, _ in pairs]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise Problem(f"--label-kinds says '{twice}' twice")
+            raise Problem(f"--label-kinds names '{twice}' twice")
         kinds = {name.strip(): kind.strip() for name, _, kind in pairs}
     return {name: checked_kind(kind) for name, kind in (kinds or {}).items()}

@@ -35,9 +35,9 @@ def load(
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if len(files) < 2:
         found = "one image" if files else "no images"
-        raise Problem(f"{found} in {folder}; at least 2 are needed ({', '.join(s[1:] for s in SUFFIXES)})")
+        raise Problem(f"{folder} has {found}; at least 2 are needed ({', '.join(s[1:] for s in SUFFIXES)})")
     if size is not None and size < 1:
-        raise Problem(f"the size of images is at least 1, not {size}")
+        raise Problem(f"--size must be at least 1, not {size}")
     table = chosen(labels, folder)
     more = of_files(table, folder, files) if table is not None else None
     shape = _shape(files, size)
@@ -75,8 +75,8 @@ def _shape(files: list[Path], size: int | None) -> tuple[int, int, int]:
     if size is None and len(seen) > 1:
         (a, one), (b, two) = list(seen.items())[:2]
         raise Problem(
-            f"images differ in size ({one.name} is {a[0]} x {a[1]}, {two.name} is {b[0]} x {b[1]}); "
-            "give one with --size"
+            f"the images differ in size ({one.name} is {a[0]} x {a[1]}, {two.name} is {b[0]} x {b[1]}); "
+            "resize them with --size"
         )
     width, height = next(iter(seen)) if size is None else (size, size)
     return (1 if grey else 3, height, width)

@@ -111,7 +111,7 @@ def freyfaces(folder: Path) -> DataSet:
         with _reading(folder / FREY, "an array of images"), np.load(folder / FREY, allow_pickle=False) as archive:
             images = archive["images"]
     if images.shape[1:] != (28, 20) or images.dtype != np.uint8:
-        raise Problem(f"{folder} holds {images.dtype} {images.shape}; Frey faces are bytes of shape (N, 28, 20)")
+        raise Problem(f"{folder} has {images.dtype} {images.shape}; Frey faces must be bytes of shape (N, 28, 20)")
     about = About("freyfaces", "pixels", (1, 28, 20), len(images), {})
     return DataSet(about, Bytes(images[:, None]), holdout=HOLDOUT)
 
@@ -130,7 +130,7 @@ def omniglot(folder: Path, size: int | None = None, progress: Progress | None = 
     """
     side = 32 if size is None else size
     if not 1 <= side <= 105:
-        raise Problem(f"the size of Omniglot images is 1 to 105, not {side}")
+        raise Problem(f"--size of Omniglot must be from 1 to 105, not {side}")
     members = {name.partition("/")[2]: (folder / file, name) for file in OMNIGLOT for name in _members(folder / file)}
     entries = [members[key] for key in sorted(members)]
     images = np.empty((len(entries), 1, side, side), np.uint8)
@@ -140,7 +140,7 @@ def omniglot(folder: Path, size: int | None = None, progress: Progress | None = 
             with Image.open(io.BytesIO(archives[path].read(name))) as image:
                 images[row, 0] = 255 - decode(image, "L", (side, side))  # paper is white
         except (*UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
-            raise Problem(f"{path} holds an image that cannot be read ({name}): {error}") from error
+            raise Problem(f"{path} has an image that cannot be read ({name}): {error}") from error
         if progress is not None and ((row + 1) % 256 == 0 or row + 1 == len(entries)):
             progress(row + 1, len(entries))
     for archive in archives.values():

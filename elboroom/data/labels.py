@@ -42,7 +42,7 @@ def chosen(labels: str | Path | None, folder: Path | None = None) -> Path | None
     found = [folder / name for name in NAMES if (folder / name).is_file()] if folder and labels is None else []
     if len(found) > 1:
         both = " and ".join(path.name for path in found)
-        raise Problem(f"{folder} holds {both}: say which with --labels FILE, or --labels {NONE} for neither")
+        raise Problem(f"{folder} has {both}; choose one with --labels FILE, or --labels {NONE} for neither")
     return found[0] if found else None
 
 
@@ -53,7 +53,7 @@ def of_files(path: Path, folder: Path, files: Sequence[Path]) -> Labels:
     place = 0 if place is None else place
     known = _Files(folder, files)
     if known.found(header[place]):
-        raise Problem(f"{path} has no header: its first line is that of the image {header[place]}")
+        raise Problem(f"{path} has no header; its first line is for the image {header[place]}")
     columns = _columns(path, header)
     del columns[place]
     where, strangers, first = np.full(len(files), -1, np.int64), 0, ""
@@ -62,9 +62,9 @@ def of_files(path: Path, folder: Path, files: Sequence[Path]) -> Labels:
         matches = known.found(name)
         if len(matches) > 1:
             both = " or ".join(str(files[i].relative_to(folder)) for i in matches[:2])
-            raise Problem(f"line {number} of {path}: '{name}' may be {both}")
+            raise Problem(f"line {number} of {path}: '{name}' is ambiguous: {both}")
         if matches and where[matches[0]] >= 0:
-            raise Problem(f"line {number} of {path} names {name} for the second time")
+            raise Problem(f"line {number} of {path} repeats {name}")
         if matches:
             where[matches[0]] = count
         else:
@@ -74,8 +74,8 @@ def of_files(path: Path, folder: Path, files: Sequence[Path]) -> Labels:
         raise Problem(f"{path} names {_many(strangers, 'file')} that {_are(strangers)} not in {folder}: {first}")
     missing = np.flatnonzero(where < 0)
     if len(missing):
-        told = files[missing[0]].relative_to(folder)
-        raise Problem(f"{path} has no row for {_many(len(missing), 'image')} of {folder}: {told}")
+        first_missing = files[missing[0]].relative_to(folder)
+        raise Problem(f"{path} has no row for {_many(len(missing), 'image')} of {folder}: {first_missing}")
     return _labels(columns, path, where)
 
 
@@ -86,7 +86,9 @@ def of_rows(path: Path, n: int, name: str) -> Labels:
     for number, cells in rows:
         _add(columns, cells, path, number)
     if len(columns[0].codes) != n:
-        raise Problem(f"{path} has {_many(len(columns[0].codes), 'row')} under its header, and '{name}' {n} examples")
+        raise Problem(
+            f"{path} has {_many(len(columns[0].codes), 'row')} under its header, but '{name}' has {n} examples"
+        )
     place = _file_column(header)
     if place is not None and len(columns[place].known) == n:
         del columns[place]
@@ -96,7 +98,7 @@ def of_rows(path: Path, n: int, name: str) -> Labels:
 def _opened(path: Path) -> tuple[list[str], Rows]:
     """The header of a table and its rows."""
     if not path.is_file():
-        raise Problem(f"there is no file {path} of labels")
+        raise Problem(f"the label file {path} does not exist")
     if path.suffix.lower() in TABLES:
         rows = table(path)
         header = next(rows)[1]
@@ -104,7 +106,7 @@ def _opened(path: Path) -> tuple[list[str], Rows]:
         rows = _celeba(path)
         header = next(rows)[1]
     else:
-        raise Problem(f"labels are read from a .csv or .tsv file or from {NAMES[-1]}, not from {path}")
+        raise Problem(f"labels must be a .csv or .tsv file or {NAMES[-1]}, not {path}")
     if len(header) < 1 or not all(header):
         raise Problem(f"the first line of {path} must name every column; it is '{', '.join(header)}'")
     if twice := next((name for name in header if header.count(name) > 1), None):
@@ -118,20 +120,22 @@ def _celeba(path: Path) -> Rows:
     number, first = next(read, (1, []))
     _, names = next(read, (2, []))
     if len(first) != 1 or not first[0].isdigit() or not names:
-        raise Problem(f"{path} is not laid out as {NAMES[-1]}: the count of files, the names, then `file -1 1 ...`")
+        raise Problem(
+            f"{path} is not in the format of {NAMES[-1]}: the number of files, the names, then `file -1 1 ...`"
+        )
     yield 2, ["file", *names]
     count = 0
     for number, cells in read:
         if not cells:
             continue
         if len(cells) != 1 + len(names):
-            raise Problem(f"line {number} of {path} has {len(cells) - 1} values, and there are {len(names)} attributes")
+            raise Problem(f"line {number} of {path} has {len(cells) - 1} values, but there are {len(names)} attributes")
         if wrong := next((cell for cell in cells[1:] if cell not in CELEBA), None):
-            raise Problem(f"line {number} of {path} has the value '{wrong}': attributes are -1 or 1")
+            raise Problem(f"line {number} of {path} has the value '{wrong}'; attributes must be -1 or 1")
         count += 1
         yield number, cells
     if count != int(first[0]):
-        raise Problem(f"{path} says {int(first[0]):,} files in its first line, and has {count:,}")
+        raise Problem(f"the first line of {path} says {int(first[0]):,} files, but it has {count:,}")
 
 
 def _file_column(header: Sequence[str]) -> int | None:
@@ -176,21 +180,19 @@ def _add(columns: Sequence[_Column], cells: Sequence[str], path: Path, number: i
     for column, cell in zip(columns, cells, strict=True):
         value = cell.strip()
         if not value:
-            raise Problem(f"line {number} of {path} has nothing as '{column.name}'")
+            raise Problem(f"line {number} of {path} has no value for '{column.name}'")
         column.codes.append(column.known.setdefault(value, len(column.known)))
 
 
 def _labels(columns: Sequence[_Column], path: Path, rows: NDArray[np.int64]) -> Labels:
     """The columns at `rows`, their values in order: numbers by size, all else by the alphabet."""
     if not columns:
-        raise Problem(f"{path} has no column of labels")
+        raise Problem(f"{path} has no label column")
     classes, coded = dict[str, tuple[str, ...]](), []
     for column in columns:
         values = list(column.known)
         if len(values) > max(MOST_LABELS, len(rows) // 2):
-            raise Problem(
-                f"column '{column.name}' of {path} has {len(values):,} different values, too many for a label"
-            )
+            raise Problem(f"column '{column.name}' of {path} has {len(values):,} distinct values, too many for a label")
         sizes = numbers(values)
         order = sorted(range(len(values)), key=values.__getitem__ if sizes is None else sizes.__getitem__)
         classes[column.name] = tuple(values[i] for i in order)

@@ -36,13 +36,13 @@ def named(folder: Path) -> dict[str, list[Path]]:
     for path in files(folder):
         said = {SPLITS[word] for word in re.split(r"[^a-z]+", str(path.relative_to(folder)).lower()) if word in SPLITS}
         if len(said) > 1:
-            raise Problem(f"{path} is called {' and '.join(sorted(said))}: which split is it?")
+            raise Problem(f"{path} names more than one split ({' and '.join(sorted(said))}); rename it")
         parts[said.pop()].append(path) if said else other.append(path)
     parts["train"] = parts["train"] or other
     if not any(parts.values()):
-        raise Problem(f"no text in {folder}: files end in {', '.join(SUFFIXES)}")
+        raise Problem(f"{folder} has no text files ({', '.join(SUFFIXES)})")
     if not parts["train"]:
-        raise Problem(f"{folder} holds {(parts['test'] or parts['valid'])[0].name} but nothing to train on")
+        raise Problem(f"{folder} has {(parts['test'] or parts['valid'])[0].name} but no training file")
     return {split: paths for split, paths in parts.items() if paths}
 
 
@@ -58,9 +58,9 @@ def examples(
     plain = [path for path in every if _is_plain(path, text_column)]
     if plain and len(plain) < len(every):
         table = next(path for path in every if path not in plain)
-        raise Problem(f"{plain[0]} is plain text but {table} has columns: keep one kind of file")
+        raise Problem(f"{plain[0]} is plain text but {table} has columns; use one kind of file")
     if plain and text_column:
-        raise Problem(f"plain text has no column '{text_column}': that is for .tsv, .csv and .jsonl files")
+        raise Problem(f"plain text has no column '{text_column}'; --text-column is for .tsv, .csv and .jsonl files")
     if plain:
         tabs = label_column != NONE and _has_labels(parts, label_column)
         read = {split: _lines_of(paths, tabs) for split, paths in parts.items()}
@@ -77,9 +77,7 @@ def lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
             while line := file.readline(LINE + 1):
                 number += 1
                 if len(line) > LINE:
-                    raise Problem(
-                        f"line {number} of {path} has more than {LINE:,} bytes; one sentence a line is expected"
-                    )
+                    raise Problem(f"line {number} of {path} has more than {LINE:,} bytes; write one sentence per line")
                 yield number, _decoded(line, encoding, path, number, place)
                 place += len(line)
     except OSError as error:
@@ -124,14 +122,14 @@ def _has_labels(parts: Parts, label_column: str) -> bool:
     first = parts["train"][0]
     if one is None:
         if label_column:
-            raise Problem(f"no line of {first} is label TAB text, so it has no '{label_column}'")
+            raise Problem(f"{first} has no label '{label_column}'; labelled lines are label TAB text")
         return False
     mend = f"write every line as label TAB text, or use --label-column {NONE} to read a TAB as a space"
     if other is not None:
         many = f"{other[2]} TABs" if other[2] else f"no TAB, unlike line {one[0]} of {one[1]}"
-        raise Problem(f"line {other[0]} of {other[1]} has {many}: {mend}")
+        raise Problem(f"line {other[0]} of {other[1]} has {many}; {mend}")
     if not label_column and len(before) > min(MOST_LABELS, max(2, count // 2)):
-        raise Problem(f"{first} has a TAB in every line but too many different texts before it for labels: {mend}")
+        raise Problem(f"{first} has a TAB in every line, but too many distinct texts before it for labels; {mend}")
     return True
 
 
@@ -145,7 +143,7 @@ def _lines_of(paths: Sequence[Path], labelled: bool) -> Iterator[Example]:
             if text.strip():
                 yield text, (label.strip(),) if labelled else ()
         if not number:
-            raise Problem(f"{path} is empty; one sentence a line is expected")
+            raise Problem(f"{path} is empty; write one sentence per line")
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -158,9 +156,9 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             entry = json.loads(line) if line.strip() else {}
         except (ValueError, RecursionError) as error:
-            raise Problem(f"line {number} of {path} is not JSON ({error}); one object a line is expected") from error
+            raise Problem(f"line {number} of {path} is not valid JSON ({error}); write one object per line") from error
         if not isinstance(entry, dict):
-            raise Problem(f"line {number} of {path} is no object; one object a line is expected")
+            raise Problem(f"line {number} of {path} is not an object; write one object per line")
         if entry:
             yield number, entry
 
@@ -176,7 +174,9 @@ def table(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield reader.line_num, header
         for row in filter(None, reader):
             if len(row) != len(header):
-                raise Problem(f"line {reader.line_num} of {path} has {len(row)} cells, its header {len(header)}")
+                raise Problem(
+                    f"line {reader.line_num} of {path} has {len(row)} cells, but its header has {len(header)}"
+                )
             yield reader.line_num, row
     except csv.Error as error:
         raise Problem(f"line {reader.line_num} of {path} cannot be read as a table: {error}") from error
@@ -191,7 +191,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _column(path: Path, names: Sequence[str], wanted: str, what: str) -> str:
     if wanted in names:
         return wanted
-    hint = nearest(wanted, names) or f"; there are: {', '.join(names)}"
+    hint = nearest(wanted, names) or f"; it has: {', '.join(names)}"
     raise Problem(f"{path} has no {what} column '{wanted}'{hint}")
 
 
@@ -200,7 +200,7 @@ def _likely(path: Path, names: Sequence[str]) -> str:
     likely = [name for name in names if name.lower() in TEXT_COLUMNS] or (list(names) if len(names) == 1 else [])
     if len(likely) != 1:
         raise Problem(
-            f"which column of {path} is the text? Say --text-column; there are: {', '.join(names)} "
+            f"which column of {path} is the text? Set --text-column to one of: {', '.join(names)} "
             "(tables of numbers are read from .npy and .npz files)"
         )
     return likely[0]
@@ -216,7 +216,7 @@ def _label_columns(paths: Sequence[Path], said: str) -> tuple[str, ...]:
         if has[path] != has[one]:
             other = f"a column '{has[path]}'" if has[path] else "none"
             raise Problem(
-                f"{one} has a column '{has[one]}' and {path} has {other}: say label column '{NONE}' to do without"
+                f"{one} has a column '{has[one]}' and {path} has {other}; use --label-column {NONE} to ignore labels"
             )
     return (has[one],) if has[one] else ()
 
@@ -237,9 +237,9 @@ def _cells_of(paths: Sequence[Path], text_column: str, labels: Sequence[str]) ->
                     _column(path, names, name, "label")
             for name in (column, *labels):
                 if entry.get(name) in (None, ""):
-                    raise Problem(f"line {number} of {path} has nothing as '{name}'")
+                    raise Problem(f"line {number} of {path} has no value for '{name}'")
             if not isinstance(entry[column], str):
-                raise Problem(f"line {number} of {path} has {type(entry[column]).__name__} as '{column}' and not text")
+                raise Problem(f"line {number} of {path} has {type(entry[column]).__name__} in '{column}', not text")
             yield entry[column], tuple(str(entry[name]).strip() for name in labels)
         if not column:
-            raise Problem(f"{path} is empty; a header and rows of text, or an object a line, are expected")
+            raise Problem(f"{path} is empty; write a header and rows, or one JSON object per line")

@@ -39,7 +39,9 @@ def writing(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     except OSError as error:
         reason = error.strerror or error
-        raise Problem(f"cannot write {path} ({reason}); set ELBOROOM_CACHE to a folder with room to write") from error
+        raise Problem(
+            f"cannot write {path} ({reason}); set ELBOROOM_CACHE to a folder that you can write to"
+        ) from error
     finally:
         if part.exists():
             part.unlink()

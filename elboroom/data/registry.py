@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elboroom.core.problem import Problem, nearest, unknown
+from elboroom.core.problem import Problem, unknown
 from elboroom.data import arrays, dsprites, folder, lines, places, text
 from elboroom.data.dataset import DataSet
 from elboroom.data.download import Progress, checksum, fetch
@@ -62,7 +62,7 @@ def load(
     kinds = said_kinds(label_kinds)
     data = _load(source, size, progress, reading, labels)
     if kinds and not data.draft.labels:
-        raise Problem(f"'{data.draft.name}' has no labels, so their kinds cannot be said")
+        raise Problem(f"'{data.draft.name}' has no labels, so --label-kinds has no effect; remove it")
     return data.with_kinds(kinds)
 
 
@@ -77,18 +77,18 @@ def _load(
     path = Path(source).expanduser() if isinstance(source, str | Path) and known is None else None
     is_text = known.read is not None if known else path is not None and _is_text(path)
     if chosen(labels) and (known is not None or isinstance(source, DataSet)):
-        told = known.name if known else "a DataSet"
-        raise Problem(f"{told} has its own labels: a table of labels is for folders of images and for arrays")
+        name = known.name if known else "a DataSet"
+        raise Problem(f"{name} has its own labels; --labels is only for folders of images and for arrays")
     if chosen(labels) and (is_text or isinstance(source, list | tuple)):
-        raise Problem("the labels of text are columns of its own file: name them with --label-column, not --labels")
+        raise Problem("the labels of text are columns of its file; name them with --label-column, not --labels")
     if isinstance(source, list | tuple):
         return text.handed(source, None, reading)
     if reading is not None and reading != Reading() and not is_text:
-        raise Problem("tokens, vocabulary and columns can be chosen for text only")
+        raise Problem("the options for tokens, vocabulary and columns are only for text; remove them")
     if path is not None and path.is_dir() and not is_text:
         return folder.load(path, size, progress, labels)
     if size is not None and not (known is not None and known.sizes):
-        raise Problem("a size can be chosen for folders of images and for omniglot only")
+        raise Problem("--size is only for folders of images and for omniglot; remove it")
     if isinstance(source, DataSet):
         return source
     if isinstance(source, np.ndarray | Tensor):
@@ -96,7 +96,7 @@ def _load(
     if known is not None:
         return _named(known, size, progress, reading)
     if path is None:
-        raise Problem(f"a data set is a name, a path or an array, not {type(source).__name__}")
+        raise Problem(f"a data set must be a name, a path or an array, not {type(source).__name__}")
     if is_text:
         return text.load(path, reading)
     file, colon, key = str(path).rpartition(":")
@@ -105,11 +105,11 @@ def _load(
     if path.suffix in (".npy", ".npz"):
         return _labelled(arrays.read(path), labels)
     if path.is_file():
-        raise Problem(f"{path} is neither a folder of images nor a .npy or .npz file nor text")
+        raise Problem(f"{path} is not a folder of images, a .npy or .npz file, or text")
     if len(path.parts) > 1 or isinstance(source, Path):
-        raise Problem(f"there is no folder or file {path}")
+        raise Problem(f"{path} does not exist")
     if path.suffix:
-        raise Problem(f"there is no file {path}")
+        raise Problem(f"{path} does not exist")
     raise unknown("data set", str(source), names())
 
 
@@ -135,7 +135,7 @@ def _is_text(path: Path) -> bool:
         return False
     if lines.files(path):
         return True
-    raise Problem(f"no images in {path} and no text ({', '.join(s[1:] for s in (*folder.SUFFIXES, *lines.SUFFIXES))})")
+    raise Problem(f"{path} has no images and no text ({', '.join(s[1:] for s in (*folder.SUFFIXES, *lines.SUFFIXES))})")
 
 
 def _named(source: Source, size: int | None, progress: Progress | None, reading: Reading | None) -> DataSet:
@@ -148,7 +148,9 @@ def _named(source: Source, size: int | None, progress: Progress | None, reading:
         return source.load(where or places.cache(), size, progress)
     assert source.read is not None
     if reading is not None and (reading.text_column or reading.label_column):
-        raise Problem(f"the columns of {source.name} are known: a text or label column is for files of your own")
+        raise Problem(
+            f"the columns of {source.name} are fixed; --text-column and --label-column are only for your own files"
+        )
     return source.read(where or places.cache(), reading)
 
 
@@ -160,7 +162,7 @@ def get(
     `source` is another folder on the web to take its files from. A checksum that is not pinned is told.
     """
     if name not in SOURCES:
-        raise Problem(f"no data set '{name}' to get{nearest(name, SOURCES) or '; there are: ' + ', '.join(SOURCES)}")
+        raise unknown("data set", name, SOURCES)
     wanted = SOURCES[name]
     if wanted.make is not None:
         made = wanted.make(progress)
@@ -200,12 +202,12 @@ def check(name: str, against: Path | None = None) -> dict[str, Any]:
     if name == "dsprites":
         return dsprites.check(against)
     if against is not None:
-        raise Problem("--against is for dsprites, which is rendered; the other sets are checked by checksum")
+        raise Problem("--against is only for dsprites, which is rendered; other data sets are checked by checksum")
     where = wanted.where()
     if where is None and not wanted.files:
-        raise Problem(f"{name} is {wanted.note}: there is nothing to check it against")
+        raise Problem(f"{name} is {wanted.note}, so there is nothing to check")
     if where is None:
-        raise Problem(f"{name} is not here: elbo data get {name}")
+        raise Problem(f"{name} is not downloaded; run: elbo data get {name}")
     found: dict[str, Any] = {"name": name, "folder": str(where)}
     for file in wanted.files:
         digest = checksum(where / file.name) if (where / file.name).is_file() else None

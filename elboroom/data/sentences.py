@@ -55,7 +55,7 @@ FACTORS = tuple(VALUES)
 SIZES = tuple(len(values) for values in VALUES.values())
 KINDS = dict.fromkeys(FACTORS, CATEGORICAL) | dict.fromkeys(("number", "tense", "negation", "polarity"), ORDINAL)
 COUNT = int(np.prod(SIZES))
-RANGE = f"factors of a sentence are {', '.join(FACTORS)}, each from 0 and below {SIZES}"
+RANGE = f"sentence factors are {', '.join(FACTORS)}; each must be at least 0 and below {SIZES}"
 
 _NOUNS, _FORMS = tuple(NOUNS.items()), tuple(VERBS.values())
 _NOUN_OF = {form: (place, many) for place, forms in enumerate(_NOUNS) for many, form in enumerate(forms)}
@@ -133,7 +133,9 @@ def load(reading: Reading | None = None) -> DataSet:
     ends = [_tail(*some).split() for some in product(*map(range, SIZES[6:]))]
     longest = max(map(len, begins)) + max(map(len, ends))
     if reading.longest < longest:
-        raise Problem(f"the sentences have up to {longest} words, and none can be left out of their grid")
+        raise Problem(
+            f"these sentences have up to {longest} words, and none can be left out; use --longest {longest} or more"
+        )
     types = {word: place for place, word in enumerate(dict.fromkeys(word for some in begins + ends for word in some))}
     heads, tails = ([np.array([types[w] for w in some], np.int32) for some in side] for side in (begins, ends))
     ids = np.concatenate([part for head in heads for tail in tails for part in (head, tail)])

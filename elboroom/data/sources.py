@@ -51,19 +51,19 @@ class Source:
     def how(self) -> str:
         """How to get it, in a few words."""
         said = f"elbo data get {self.name}"
-        return self.note or (f"by hand: {said} tells where to put it" if self.by_hand else said)
+        return self.note or (f"by hand: {said} says where to put it" if self.by_hand else said)
 
     @property
     def missing(self) -> str:
         """What to do about files that are not here, in one sentence."""
         if not self.by_hand:
             return (
-                f"{self.name} is not here; `elbo data get {self.name}` downloads it, "
+                f"{self.name} is not downloaded; run `elbo data get {self.name}`, "
                 f"or set ELBOROOM_DATA to the folder that holds {self.folder}/"
             )
         names = ", ".join(file.name for file in self.files)
         place = (places.own() or places.cache()) / self.folder
-        return f"{self.name} is not here and cannot be downloaded: put {names} ({self.origin}) into {place}"
+        return f"{self.name} is missing and cannot be downloaded; put {names} ({self.origin}) into {place}"
 
 
 def _files(base: str, entries: dict[str, tuple[str | None, int | None]]) -> tuple[File, ...]:
@@ -154,7 +154,7 @@ SOURCES: dict[str, Source] = {
             folder="dsprites",
             files=SPRITES,
             forms=((dsprites.ORIGINAL,),),
-            note="only for checking the rendering against; train on dsprites",
+            note="only to check the rendering; train on dsprites",
         ),
         Source(
             name="mnist",

@@ -38,14 +38,14 @@ class Reading(BaseModel):
         "words",
         description="tokens of text: whitespace words, byte-pair encoding learnt from the training split, bytes",
     )
-    min_count: int = Field(1, ge=1, description="words seen fewer times in the training split are unknown")
+    min_count: int = Field(1, ge=1, description="words seen fewer times than this in the training split become unknown")
     vocabulary: int = Field(
-        0, ge=0, description=f"most ids, four markers included; 0 is all words, or {PAIRS} for byte-pair encoding"
+        0, ge=0, description=f"largest vocabulary, with four markers; 0 is all words, or {PAIRS} for byte-pair encoding"
     )
-    longest: int = Field(200, ge=1, description="sentences of more words are left out, and told")
+    longest: int = Field(200, ge=1, description="sentences with more words are left out, with a warning")
     text_column: str = Field("", description="the column of a table that holds the text")
     label_column: str = Field(
-        "", description=f"its columns that hold labels, with commas between; '{NONE}' is no labels, also in plain text"
+        "", description=f"its label columns, comma-separated; '{NONE}' for no labels, also in plain text"
     )
 
 
@@ -75,9 +75,9 @@ class Corpus:
         """The data set, its tokens learnt from the split "train" and from nothing else, when they are first asked for."""
         asked = self.reading
         if asked.tokens == "bytes" and asked.vocabulary not in (0, BYTES):
-            raise Problem(f"bytes are {BYTES} ids, not {asked.vocabulary}; remove --vocabulary")
+            raise Problem(f"--tokens bytes always has {BYTES} ids, not {asked.vocabulary}; remove --vocabulary")
         if asked.tokens == "bytes" and asked.min_count > 1:
-            raise Problem("--min-count has no effect on bytes, which are all known; remove it")
+            raise Problem("--min-count has no effect with --tokens bytes; remove it")
         sizes = {name: len(values) for name, values in self.classes.items()}
         draft = About(self.name, "tokens", (0,), len(splits["train"]), sizes, 0, dict(self.kinds))
         tokens = partial(self._tokens, splits["train"])
@@ -135,7 +135,7 @@ class _Label:
 
     def add(self, value: str, split: str, data: str) -> None:
         if value not in self.codes and (self.listed or split != "train"):
-            raise Problem(f"'{value}' is a {self.name} of the {split} split of '{data}' but of no training example")
+            raise Problem(f"the {split} split of '{data}' has {self.name} '{value}', which no training example has")
         self.column.append(self.codes.setdefault(value, len(self.codes)))
 
     def sorted(self) -> tuple[tuple[str, ...], Ints]:
@@ -183,8 +183,8 @@ def gather(
             most = f" of at most {reading.longest} words" if long[split] else ""
             raise Problem(f"the {split} split of '{name}' has no sentence{most}")
     if any(long.values()):
-        told = ", ".join(f"{count:,} of {split}" for split, count in long.items() if count)
-        warnings.warn(f"'{name}': left out sentences of more than {reading.longest} words: {told}", stacklevel=2)
+        counts = ", ".join(f"{count:,} of {split}" for split, count in long.items() if count)
+        warnings.warn(f"'{name}': left out sentences of more than {reading.longest} words: {counts}", stacklevel=2)
     coded = {label.name: label.sorted() for label in columns}
     return Corpus(
         name,
@@ -202,9 +202,9 @@ def gather(
 def handed(sentences: Sequence[str], labels: Sequence[object] | None = None, reading: Reading | None = None) -> DataSet:
     """Sentences that were handed in, with a label each or none; a tenth is held out by default."""
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise Problem("a list is taken for text, one string a sentence; hand numbers in as an array")
+        raise Problem("a list must hold text, one string per sentence; pass numbers as an array")
     if labels is not None and len(labels) != len(sentences):
-        raise Problem(f"there are {len(sentences)} sentences and {len(labels)} labels")
+        raise Problem(f"there are {len(sentences)} sentences but {len(labels)} labels")
     values = [()] * len(sentences) if labels is None else [(str(label),) for label in labels]
     read = {"train": zip(sentences, values, strict=True)}
     return gather("array", read, None if labels is None else {"label": None}, reading, HOLDOUT)

@@ -34,7 +34,7 @@ class Words:
         self.words, self.name = tuple(words), name
         self.ids = {word: MARKERS + place for place, word in enumerate(self.words)}
         if UNKNOWN in self.ids or len(self.ids) < len(self.words) or any(len(w.split()) != 1 for w in self.words):
-            raise Problem(f"a vocabulary lists different words without spaces, and {UNKNOWN} is not one of them")
+            raise Problem(f"a vocabulary must list distinct words without spaces and without {UNKNOWN}")
 
     @property
     def size(self) -> int:
@@ -83,7 +83,7 @@ class Subwords:
         try:
             return Tokenizer.from_str(self.content)
         except Exception as error:  # the library raises nothing narrower
-            raise Problem(f"this is not a tokeniser as the tokenizers library keeps it: {error}") from error
+            raise Problem(f"this is not a tokeniser file of the tokenizers library: {error}") from error
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def tokeniser(entry: Mapping[str, Any]) -> Tokeniser:
     try:
         return kinds[entry["kind"]].from_json(entry)
     except (KeyError, TypeError) as error:
-        raise Problem(f"this is not a description of a tokeniser: {error!r}") from error
+        raise Problem(f"this is not a valid description of a tokeniser: {error!r}") from error
 
 
 def kept(path: Path) -> Tokeniser:
@@ -144,7 +144,7 @@ def kept(path: Path) -> Tokeniser:
     try:
         return tokeniser(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read ({error}), and without it no sentence") from error
+        raise Problem(f"{path} cannot be read ({error}); sentences need this tokeniser") from error
 
 
 def most_frequent(
@@ -155,15 +155,13 @@ def most_frequent(
     Also the table from the place of a type in `types` to its id.
     """
     if vocabulary and vocabulary < MARKERS + 2:
-        raise Problem(f"a vocabulary has at least {MARKERS + 2} ids, of which {MARKERS} are markers, not {vocabulary}")
+        raise Problem(f"--vocabulary must be at least {MARKERS + 2}, of which {MARKERS} are markers, not {vocabulary}")
     order = np.lexsort((np.arange(len(types)), -counts))  # of equally frequent types, the first seen
     kept = [int(i) for i in order if counts[i] >= max(min_count, 1) and types[i] != UNKNOWN]
     kept = kept[: vocabulary - MARKERS] if vocabulary else kept
     if len(kept) < 2:
         seen = int((counts > 0).sum())
-        raise Problem(
-            f"a vocabulary of {len(kept)} of {seen} words, those seen {min_count} times or more, is too small"
-        )
+        raise Problem(f"the vocabulary is too small: {len(kept)} of {seen} words are seen at least {min_count} times")
     name = "words" + (f" seen {min_count} times or more" if min_count > 1 else "")
     name += f", the most frequent {len(kept)}" if vocabulary and len(kept) == vocabulary - MARKERS else ""
     table = np.full(len(types), UNK, np.int32)
@@ -183,7 +181,7 @@ def byte_pairs(sentences: Iterable[str], vocabulary: int, min_count: int = 1) ->
     pair that came first, beginning with the bytes in order.
     """
     if vocabulary < BYTES:
-        raise Problem(f"a byte-pair encoding begins with {BYTES} ids, so a vocabulary of {vocabulary} is too small")
+        raise Problem(f"--vocabulary {vocabulary} is too small; byte-pair encoding needs at least {BYTES} ids")
     from tokenizers import Tokenizer
     from tokenizers.trainers import BpeTrainer
 

@@ -73,7 +73,7 @@ def compare(
     x, y = pair(a, b, names)
     at_least(most, 5, "the number of rows to test")
     if not 0 < level < 1:
-        raise Problem(f"the level of a test is between 0 and 1, not {level:g}")
+        raise Problem(f"the level of a test must be between 0 and 1, not {level:g}")
     for name in divergences:
         divergence(name)  # an unknown one is refused before anything is computed
     noise = torch.Generator().manual_seed(seed)

@@ -109,7 +109,7 @@ def read(row: FDivergence, critic: Critic, p: Tensor, q: Tensor) -> tuple[float,
     error = math.sqrt(float(t.var() / len(t) + dual.var() / len(dual)))
     if not math.isfinite(value + error):
         raise Problem(
-            f"the bound of {row.title} is not finite on these samples: try jsd or hellinger, which are bounded"
+            f"the bound of {row.title} is not finite on these samples; try jsd or hellinger, which are bounded"
         )
     return value, error
 

@@ -95,7 +95,7 @@ def gaussians(components: int = 1, seed: int = 0) -> Maker:
         )  # training imports kernels of this package: it need not wait for this
 
         if len(x) < 2 * components:
-            raise Problem(f"{components} Gaussians need at least {2 * components} rows to be fitted on, not {len(x)}")
+            raise Problem(f"fitting {components} Gaussians needs at least {2 * components} rows, not {len(x)}")
         found = GaussianMixture(components, random_state=seed, n_init=3).fit(x.numpy())
         weights, means, covariances = map(torch.from_numpy, (found.weights_, found.means_, found.covariances_))
         return MixtureSameFamily(Categorical(weights), MultivariateNormal(means, covariances))
@@ -108,15 +108,17 @@ def _log_density(model: Density, x: Tensor, name: str) -> Tensor:
     try:
         values: Tensor = model.log_prob(x)
     except (ValueError, RuntimeError) as error:
-        raise Problem(f"model '{name}' has no density at rows of {x.shape[1]} columns: {_first(error)}") from error
+        raise Problem(f"model '{name}' has no density for rows of {x.shape[1]} columns: {_first(error)}") from error
     if values.numel() != len(x):
         raise Problem(
-            f"model '{name}' gives log-densities of shape {tuple(values.shape)}, not one a row: "
-            "torch.distributions.Independent makes one of several"
+            f"model '{name}' gives log-densities of shape {tuple(values.shape)}, not one per row; "
+            "wrap it in torch.distributions.Independent"
         )
     values = values.detach().reshape(len(x)).double()
     if not bool(torch.isfinite(values).all()):
-        raise Problem(f"model '{name}' gives no finite log-density to {int((~torch.isfinite(values)).sum())} rows")
+        raise Problem(
+            f"model '{name}' gives {int((~torch.isfinite(values)).sum())} rows a log-density that is NaN or infinite"
+        )
     return values
 
 
@@ -126,7 +128,7 @@ def _draw(model: Density, like: Tensor, name: str, seed: int) -> Tensor:
         torch.manual_seed(seed)
         drawn: Tensor = model.sample(torch.Size([len(like)]))
     if drawn.numel() != like.numel():
-        raise Problem(f"model '{name}' draws samples of shape {tuple(drawn.shape)}, not {tuple(like.shape)}")
+        raise Problem(f"model '{name}' draws samples of shape {tuple(drawn.shape)}; they must be {tuple(like.shape)}")
     return drawn.detach().reshape(like.shape).to(like)
 
 

@@ -131,7 +131,9 @@ def paired(
     """Two variables of the same examples, (n, d) and (n, e)."""
     x, y = rows(a, names[0], least), rows(b, names[1], least)
     if len(x) != len(y):
-        raise Problem(f"{names[0]} has {len(x)} rows and {names[1]} has {len(y)}; row i of both is one example")
+        raise Problem(
+            f"{names[0]} has {len(x)} rows but {names[1]} has {len(y)}; row i of both must be the same example"
+        )
     for v, name in ((x, names[0]), (y, names[1])):
         if bool((v == v[0]).all()):
             raise Problem(f"{name} is the same in all rows, so nothing can depend on it")

@@ -50,7 +50,7 @@ def median_distance(x: Tensor, y: Tensor, most: int = 1000, seed: int = 0) -> Te
     distances = torch.pdist(pooled)
     distances = distances[distances > 0].sort().values
     if not len(distances):
-        raise Problem("all points are equal, so there is no distance to take as the bandwidth of a kernel")
+        raise Problem("all points are equal, so the bandwidth of a kernel cannot be computed; set it")
     return (distances[(len(distances) - 1) // 2] + distances[len(distances) // 2]) / 2
 
 

@@ -37,7 +37,7 @@ class Kernel:
             raise unknown("kernel", name, KERNELS)
         scale = float(kernels.median_distance(x, y)) if scale is None else scale
         if not 0 < scale < float("inf"):
-            raise Problem(f"the bandwidth of a kernel is a positive number, not {scale:g}")
+            raise Problem(f"the bandwidth of a kernel must be positive, not {scale:g}")
         return Kernel(name, scale)
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:

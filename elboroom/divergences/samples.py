@@ -18,9 +18,9 @@ def rows(values: ArrayLike | Tensor, name: str, least: int = LEAST) -> Tensor:
     """A sample as float64 of shape (n, d); (n,) is (n, 1), and images are flattened."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.dtype.kind not in "buif":
-        raise Problem(f"{name} holds values of type {array.dtype}; numbers are needed")
+        raise Problem(f"{name} has values of type {array.dtype}; it must have numbers")
     if not array.ndim or (len(array) and not array.size):
-        raise Problem(f"{name} has shape {array.shape}; one row per example is needed")
+        raise Problem(f"{name} has shape {array.shape}; give one row per example")
     if len(array) < least:
         raise Problem(f"{name} has {len(array)} row{'s' * (len(array) != 1)}; at least {least} are needed")
     flat = array.reshape(len(array), -1).astype(np.float64)
@@ -36,7 +36,7 @@ def pair(
     """Two samples of the same space, (n, d) and (m, d)."""
     x, y = rows(a, names[0], least), rows(b, names[1], least)
     if x.shape[1] != y.shape[1]:
-        raise Problem(f"{names[0]} has {x.shape[1]} columns and {names[1]} has {y.shape[1]}; they must be the same")
+        raise Problem(f"{names[0]} has {x.shape[1]} columns but {names[1]} has {y.shape[1]}; they must be the same")
     return x, y
 
 

@@ -97,7 +97,7 @@ def code_table(
         _encode(run, folder, seal, progress, batch)
         found = _kept(folder, seal)
     if found is None:
-        raise Problem(f"the codes in {folder} cannot be read back")
+        raise Problem(f"the codes in {folder} cannot be read; delete them and run again")
     about = data.about
     return replace(found, labels=data.labels, sizes=dict(about.labels), kinds=about.kinds, allow_smaller=allow_smaller)
 
@@ -132,7 +132,7 @@ def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress
     for name, module in run.model.posterior.named_modules():
         if module.training and isinstance(module, _BatchNorm | _DropoutNd):
             raise Problem(
-                f"'{name}' of the encoder is in training mode, so codes depend on the batch: call eval() first"
+                f"'{name}' of the encoder is in training mode, so codes depend on the batch; call eval() first"
             )
     n, device = len(run.data), next(run.model.parameters()).device
     parts = [np.arange(start, min(n, start + size)) for start in range(0, n, size)]

@@ -134,7 +134,11 @@ def _one(
     if isinstance(source, Rows) and source.allow_smaller:
         if size >= len(source):
             return Result(
-                None, mode, settings=settings, reason=f"there are {len(source):,} rows for {size:,} labels", metric=name
+                None,
+                mode,
+                settings=settings,
+                reason=f"there are only {len(source):,} rows for {size:,} labels",
+                metric=name,
             )
         test = min(test, len(source) - size)
     fit_on, test_on = source.split(rng, size, test)
@@ -174,6 +178,6 @@ def _efficiency(found: Mapping[str, Result], size: int, most: int) -> Result:
     few, many = found[f"downstream-{size}"], found[f"downstream-{most}"]
     name, settings = f"efficiency-{size}", {**few.settings, "train": [size, most]}
     if few.value is None or not many.value:
-        reason = few.reason or many.reason or "no prediction was right even with the most labels"
+        reason = few.reason or many.reason or "no prediction is correct, even with the most labels"
         return Result(None, few.mode, settings=settings, reason=reason, metric=name)
     return Result(few.value / many.value, few.mode, settings=settings, metric=name)

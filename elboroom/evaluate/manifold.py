@@ -164,10 +164,10 @@ def atlas(
     classes, kinds = np.unique(_column("labels", np.zeros(n) if labels is None else labels, n), return_inverse=True)
     chosen = np.sort(np.random.default_rng(seed).permutation(n)[:most])
     if not 1 <= neighbours < len(chosen) / 2:
-        raise Problem(f"neighbours are at least 1 and fewer than half of the {len(chosen)} rows, not {neighbours}")
+        raise Problem(f"neighbours must be at least 1 and fewer than half of the {len(chosen)} rows, not {neighbours}")
     values = values[chosen]
     if values.shape[1] < 2:
-        raise Problem("the data has one column, which is a map already")
+        raise Problem("the data has one column, so it needs no map")
     columns = {name: column[chosen] for name, column in columns.items()}
     maps = []
     for way in comparators:
@@ -187,7 +187,9 @@ def _coded(name: str, code: ArrayLike | Embedder, x: Floats) -> Floats:
     made = code.fit_transform(x) if hasattr(code, "fit_transform") else code
     found = rows(made, f"'{name}'", LEAST).numpy()
     if len(found) != len(x):
-        raise Problem(f"'{name}' has {len(found)} rows and the data has {len(x)}; row i of both is one example")
+        raise Problem(
+            f"'{name}' has {len(found)} rows but the data has {len(x)}; row i of both must be the same example"
+        )
     return found
 
 

@@ -48,7 +48,7 @@ def probe(
     """
     x, others = (rows(c, f"the array of {n}", 1).numpy() for c, n in ((codes, "codes"), (test_codes, "test codes")))
     if x.shape[1] != others.shape[1]:
-        raise Problem(f"the codes have {x.shape[1]} dimensions and the test codes {others.shape[1]}")
+        raise Problem(f"the codes have {x.shape[1]} dimensions but the test codes have {others.shape[1]}")
     if not len(sizes) or min(sizes) < 1 or draws < 1:
         raise Problem("at least one label and one draw are needed")
     y, answers = _labels(labels, len(x), "codes"), _labels(test_labels, len(others), "test codes")
@@ -60,17 +60,15 @@ def probe(
     return named(found)
 
 
-@family("probe", "labels", {"probe-*": Quantity("First label told from * labels", "high")}, by_name=True)
+@family("probe", "labels", {"probe-*": Quantity("First label predicted from * labels", "high")}, by_name=True)
 def of_run(subject: Subject, seed: int = 0, split: str | None = None) -> dict[str, Result]:
-    """How well the first label is told from the codes by a linear probe, for 100 to 10,000 labels."""
+    """Accuracy of a linear probe that predicts the first label from the codes, with 100 to 10,000 labels."""
     run = subject.run
     if not run.data.about.labels:
-        raise Problem(f"a probe tells labels, and {run.data.about.name} has none")
+        raise Problem(f"a probe predicts labels; {run.data.about.name} has none")
     name = run.rows(split)[0]
     if name == "train":
-        raise Problem(
-            "a probe learns from the training split and is tested on another: there is none, or none was said"
-        )
+        raise Problem("a probe trains on the training split and is tested on another; choose one with --split")
     learn, test = (run.split(split, 20_000) for split in ("train", name))
     codes, others = learn.codes[0].numpy(), test.codes[0].numpy()
     labels = run.data.labels[:, 0]
@@ -91,7 +89,7 @@ def _one(x: Floats, y: Ints, others: Floats, answers: Ints, size: int, draws: in
     name = f"logistic probe, {size} labels"
     settings: dict[str, Any] = {"labels": size, "of": len(x), "C": PENALTY, "seed": seed}
     if size > len(x):
-        return Result(None, name, "of 1", settings, reason=f"there are {len(x):,} labelled codes, not {size:,}")
+        return Result(None, name, "of 1", settings, reason=f"there are only {len(x):,} labelled codes, not {size:,}")
     draws = draws if size < len(x) else 1
     right = []
     for draw in range(draws):

@@ -59,7 +59,7 @@ class Metric:
     def mode(self, name: str) -> str:
         """A mode that it has."""
         if name not in self.modes:
-            raise unknown(f"mode of {self.name}", name, self.modes)
+            raise unknown("mode", name, self.modes, self.name)
         return name
 
     def nearest_mode(self, name: str) -> str:
@@ -129,7 +129,7 @@ def check_mode(mode: str, asked: Iterable[Metric]) -> None:
     """Refuses a mode that none of these metrics has."""
     known = {name for entry in asked for name in entry.modes}
     if known and mode not in {"dlib", *known}:
-        raise unknown("mode of these metrics", mode, known)
+        raise unknown("mode", mode, known)
 
 
 def quantity(key: str) -> Quantity | None:

@@ -31,7 +31,7 @@ GIVES = {
 def flipped(x: Tensor, share: float, seed: int = 0) -> Tensor:
     """x with each pixel replaced by 1 - x with probability `share`."""
     if not 0 <= share <= 1:
-        raise Problem(f"the share of flipped pixels is between 0 and 1, not {share:g}")
+        raise Problem(f"the share of flipped pixels must be between 0 and 1, not {share:g}")
     mask = torch.rand(x.shape, generator=torch.Generator().manual_seed(seed)) < share
     return torch.where(mask.to(x.device), 1 - x, x)
 
@@ -100,7 +100,7 @@ def flips(subject: Subject) -> dict[str, Result]:
             ("drift", "sd of p(z)", responses[share].drift if responses else None),
             ("overlap", "IoU", responses[share].overlap if responses else None),
         ):
-            reason = "" if value is not None else "pixels are flipped in images with values in [0, 1] only"
+            reason = "" if value is not None else "pixels can be flipped only in images with values in [0, 1]"
             found[f"{name}-{share:g}"] = Result(value, "flips", unit, settings, reason=reason)
     return named(found)
 

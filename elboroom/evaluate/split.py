@@ -46,7 +46,7 @@ class Split:
     ) -> Split:
         """At most `most` rows of a split, drawn once and the same every time."""
         if name not in data.splits:
-            raise unknown("split", name, data.splits)
+            raise unknown("split", name, data.splits, data.about.name)
         rows = data.splits[name]
         if most is not None and most < 1:
             raise Problem(f"at least one example is needed, not {most}")

@@ -15,7 +15,7 @@ def spread(points: int = 10, reach: float = 3.0) -> Tensor:
     if points < 2:
         raise Problem(f"a traversal needs at least 2 points, not {points}")
     if not 0 < reach < math.inf:
-        raise Problem(f"the reach of a traversal is a finite number above 0, not {reach:g}")
+        raise Problem(f"the reach of a traversal must be a finite number above 0, not {reach:g}")
     return torch.linspace(-reach, reach, points)
 
 

@@ -22,7 +22,7 @@ def edit(z: ArrayLike, w: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
     code, vector, steps = (np.asarray(a, dtype=np.float64) for a in (z, w, t))
     code = np.atleast_2d(code)
     if vector.shape != code.shape[1:] or steps.ndim > 1:
-        raise Problem(f"codes {code.shape} are edited along one vector of their length, not {vector.shape}")
+        raise Problem(f"codes of shape {code.shape} need a vector of their length, not {vector.shape}")
     return np.asarray(code[:, None] + np.atleast_1d(steps)[:, None] * vector)
 
 
@@ -70,7 +70,7 @@ def hinge_bias(scores: ArrayLike, labels: ArrayLike) -> float:
     breaks = np.sort(np.where(y, 1.0, -1.0) - s)
     below = int(y.sum())  # after so many breakpoints the slope is 0
     if below in (0, len(breaks)):
-        raise Problem("a bias is fitted on examples with the attribute and without it")
+        raise Problem("a bias needs examples with the attribute and examples without it")
     return float((breaks[below - 1] + breaks[below]) / 2)
 
 
@@ -107,14 +107,14 @@ def _truth(labels: ArrayLike) -> NDArray[np.bool_]:
     """Labels as true and false, whether they came as such, as 0 and 1 or as -1 and +1."""
     y = np.asarray(labels)
     if y.ndim != 1 or not np.isin(y, (-1, 0, 1)).all() or {-1, 0} <= set(np.unique(y).tolist()):
-        raise Problem("an attribute is there or not: labels are true and false, 1 and 0, or +1 and -1")
+        raise Problem("the labels of an attribute must be true and false, 1 and 0, or +1 and -1")
     return np.asarray(y > 0)
 
 
 def _checked(codes: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     mu, y = np.asarray(codes, dtype=np.float64), _truth(labels)
     if mu.ndim != 2 or len(mu) != len(y):
-        raise Problem(f"there is one label for each row of codes (n, J), not codes {mu.shape} and labels {y.shape}")
+        raise Problem(f"give one label per row of codes (n, J), not codes {mu.shape} and labels {y.shape}")
     if y.all() or not y.any():
         raise Problem("an attribute vector needs images with the attribute and images without it")
     if not np.isfinite(mu).all():

@@ -35,7 +35,7 @@ def named(text: str) -> list[str]:
         if name not in WRITERS:
             raise unknown("logger", name, WRITERS)
         if find_spec(name) is None:
-            raise Problem(f"--logger {name} needs a package that is not here: pip install 'elboroom[{name}]'")
+            raise Problem(f"--logger {name} needs a package that is not installed; pip install 'elboroom[{name}]'")
     return list(dict.fromkeys(names))
 
 
@@ -109,7 +109,7 @@ class Logs:
             what(self.writers[name])
             return True
         except Exception as error:  # a server that is gone has errors of its own; the run goes on without
-            warnings.warn(f"--logger {name} is left behind ({' '.join(str(error).split())[:200]})", stacklevel=3)
+            warnings.warn(f"--logger {name} stopped ({' '.join(str(error).split())[:200]})", stacklevel=3)
             del self.writers[name]
             return False
 

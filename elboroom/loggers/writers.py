@@ -135,7 +135,7 @@ class WandB:
             )
         except Exception as error:  # it has many kinds of its own
             raise Problem(
-                f"W&B does not answer ({' '.join(str(error).split())[:200]}): wandb login, or set WANDB_MODE=offline"
+                f"W&B does not answer ({' '.join(str(error).split())[:200]}); run wandb login, or set WANDB_MODE=offline"
             ) from error
         self.run.define_metric("*", step_metric="step")  # steps of its own count what was sent, also over a resume
 

@@ -21,11 +21,11 @@ def attributes(run: Run, label: str | None = None, most: int = 8, seed: int = 0)
     """
     names = list(run.data.about.labels)
     if run.spec.about.kind != "pixels":
-        raise Problem("edits are shown for images")
+        raise Problem("edits can be shown only for images")
     if not names or (label is not None and label not in names):
         raise Problem(f"there is no label to edit; this data has: {', '.join(names) or 'none'}")
     if run.given:
-        raise Problem("a conditional model has its labels beside the code: change u, not z")
+        raise Problem("a conditional model takes its labels beside z; change u, not z")
     column = names.index(label) if label else 0
     split = run.split("train", 5000)
     codes, values = split.codes[0].numpy(), run.data.labels[split.rows, column]

@@ -75,7 +75,7 @@ def curves(run: Run | Sequence[dict[str, float]]) -> Figure:
     """Every term and weight over the steps, from a run or the lines of its log; weights are drawn in the second colour."""
     found = [s.thinned() for s in series(run.log if isinstance(run, Run) else run)]
     if not found:
-        raise Problem("the log is empty: the run ended before its first line")
+        raise Problem("the log is empty; the run ended before its first line")
     figure, axes = small_multiples(len(found), 3)
     for ax, one in zip(axes, found, strict=True):
         colour = SECOND if one.is_weight else FIRST

@@ -68,11 +68,11 @@ class Plot:
     of: Literal["one run", "runs", "no run"] = "one run"
 
     def figure(self, runs: Sequence[Run]) -> Figure:
-        """Drawn of the runs that `elbo plot` was given."""
+        """The figure of the runs given to `elbo plot`."""
         if self.of == "no run" and runs:
-            raise Problem(f"this figure takes no run: elbo plot {self.name}")
+            raise Problem(f"this figure takes no run; use: elbo plot {self.name}")
         if self.of == "one run" and len(runs) != 1:
-            raise Problem(f"this figure is of one run, not of {len(runs)}")
+            raise Problem(f"this figure shows one run; you gave {len(runs)}")
         drawn = self.draw(runs) if self.of == "runs" else self.draw(*map(View, runs))
         assert isinstance(drawn, Figure)
         return drawn
@@ -114,21 +114,21 @@ def named(name: str) -> Plot:
 def _of_curves(view: View) -> str:
     unit = "example" if view.run.tokeniser is None else "sentence"
     return (
-        f"Every term in nats per {unit}, by step; weights that move are drawn in the second colour. "
-        "Look for terms that still fall at the end, and for a KL that drops to zero."
+        f"Every term in nats per {unit}, by step; weights that change are in the second colour. "
+        "Look for terms that still fall at the end, and for a KL that drops to zero (posterior collapse)."
     )
 
 
 def _of_traversals(view: View) -> str:
     ranked = "variance of the mean" if view.codes.rate is None else "mean KL"
     return (
-        f"Each row moves one dimension and keeps all others, ordered by {ranked}: a row that changes one thing only "
-        "has found a factor, a row that changes nothing is unused."
+        f"Each row changes one dimension and keeps the others, ordered by {ranked}: a row that changes one thing only "
+        "has learnt a factor; a row that changes nothing is unused."
     )
 
 
 def _of_aggregate(view: View) -> str:
-    look = "where it departs from the line, p(z), samples of the prior are unlike codes of data"
+    look = "where it differs from the line, p(z), samples from the prior are unlike the codes of the data"
     if isinstance(view.run.model.prior, NoPrior):
         look = "look for several modes and for long tails"
     return f"Draws of q(z|x) over {view.rows}, by dimension: {look}."
@@ -138,7 +138,7 @@ def _of_collapse(view: View) -> str:
     count, total = int(view.codes.active.sum()), len(view.codes.active)
     return (
         f"{count} of {total} dimensions {'is' if count == 1 else 'are'} active: passive ones have means near 0 and "
-        "deviations near 1 (dashed), active ones wide means and small deviations. Each density is scaled to its peak."
+        "deviations near 1 (dashed), active ones have wide means and small deviations. Densities are scaled to their peak."
     )
 
 
@@ -148,28 +148,28 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
     ),
     Plot(
         "samples", "Samples", lambda view: sentences.samples(view.run), needs=("text",),
-        caption="Sentences drawn word by word from z of the prior: they should read like the data and differ from one "
+        caption="Sentences decoded from z drawn from the prior: they should read like the data and differ from one "
         "another.",
     ),
     Plot(
         "reconstructions", "Reconstructions", lambda view: sentences.reconstructions(view.run), needs=("text", "latent"),
-        caption=lambda view: f"Sentences from {view.run.rows()[0]}, and below each what is decoded greedily from the mean "
-        "of its code: the same sentence for all of them is a code that says nothing.",
+        caption=lambda view: f"Sentences from {view.run.rows()[0]}, and below each its greedy reconstruction from the mean "
+        "of q(z|x): if all reconstructions are the same, the code is ignored.",
     ),
     Plot(
         "interpolations", "Interpolations", lambda view: sentences.interpolations(view.run), needs=("text", "latent"),
-        caption="The shortest way between the codes of two sentences, whose reconstructions are the ends: neighbours "
-        "should be alike, and all of them sentences.",
+        caption="The shortest path between the codes of two sentences, with their reconstructions at the ends: neighbours "
+        "should be similar, and all should be sentences.",
     ),
     Plot(
         "reconstructions", "Reconstructions", lambda view: images.reconstructions(view.run),
         "inputs, outputs and their difference", needs=("images", "latent"),
         caption=lambda view: f"Inputs from {view.codes.split.name}, their outputs and the signed difference: only edges "
-        "should show colour, a whole object in colour was misplaced or missed.",
+        "should show colour; a whole object in colour was misplaced or missed.",
     ),
     Plot(
         "traversals", "Traversals", lambda view: images.traversals(view.run, view.codes),
-        "one dimension at a time, highest rate first", _of_traversals, needs=("images", "latent"),
+        "one dimension at a time, highest KL first", _of_traversals, needs=("images", "latent"),
     ),
     Plot(
         "samples", "Prior samples", lambda view: images.samples(view.run), "images from the prior",
@@ -179,17 +179,17 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
     Plot(
         "densities", "Pixel means", lambda view: images.densities(view.run, view.n),
         "pixel means of data and of samples", needs=("images", "latent"),
-        caption=lambda view: f"The mean of {view.n:,} samples beside that of the data: colour in the difference is where "
+        caption=lambda view: f"Mean of {view.n:,} samples, beside that of the data: in the difference, colour shows where "
         "the prior puts too much (orange) or too little (blue).",
     ),
     Plot(
         "interpolations", "Interpolations", lambda view: images.interpolations(view.run),
-        "the way from one code to another",
-        "The shortest way between the codes of two inputs: look for shapes that stay whole along the way, rather than one "
+        "the path from one code to another",
+        "The shortest path between the codes of two inputs: look for shapes that stay whole along it, rather than one "
         "image fading into the other.", needs=("images", "latent"),
     ),
     Plot(
-        "rates", "Rate by dimension", lambda view: latent.rates(view.run, view.codes), "KL of each dimension",
+        "rates", "KL per dimension", lambda view: latent.rates(view.run, view.codes), "KL of each dimension",
         lambda view: f"The mean KL of each dimension over {view.rows}; active dimensions, whose mean varies with x, are in "
         "colour.", chart=True, needs=("latent",),
     ),
@@ -199,7 +199,7 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
     ),
     Plot(
         "collapse", "Collapse: active and passive dimensions", lambda view: latent.collapse(view.run, view.codes),
-        "means and deviations of active and passive units", _of_collapse, chart=True, needs=("latent",),
+        "means and standard deviations of active and passive dimensions", _of_collapse, chart=True, needs=("latent",),
     ),
     Plot(
         "pairs", "Codes in pairs", lambda view: latent.pairs(view.run, view.codes), "codes in pairs of dimensions",
@@ -207,34 +207,34 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         needs=("latent",),
     ),
     Plot(
-        "attributes", "Attributes", lambda view: attributes(view.run), "edits along the vector of a label, z + t w",
+        "attributes", "Attributes", lambda view: attributes(view.run), "edits along the attribute vector of a label, z + t w",
         lambda view: f"One image edited along the vector of each {next(iter(view.run.data.about.labels), 'label')}, from "
-        f"taken away ({MINUS}2) over kept (0) to added twice (+2); beside it how often the vector tells that value from the "
-        "others, and in brackets how often a constant answer does.", needs=("images", "latent", "labels"),
+        f"removed ({MINUS}2) over unchanged (0) to added twice (+2); beside it the accuracy of the vector as classifier of "
+        "that value, and in brackets the accuracy of a constant answer.", needs=("images", "latent", "labels"),
     ),
     Plot(
         "flips", "Flipped pixels", lambda view: robustness.flips(view.run), "flipped pixels: drift and overlap",
-        "Ever more pixels flipped, each row of inputs above its outputs: drift is how far the codes move, in deviations of "
-        "the prior, IoU how much of the clean object is left.", needs=("images", "latent"),
+        "More and more flipped pixels, inputs above outputs: drift is how far the codes move, in standard deviations of "
+        "the prior; IoU is how much of the clean object is left.", needs=("images", "latent"),
     ),
     Plot(
         "shift", "Domain shift", lambda view: robustness.shift(view.run), "an unseen triangle and inverted images",
-        "A triangle, which was never seen, decoded while one dimension moves, and inverted images above their outputs: the "
-        "model draws what it knows. Where it notices, its ELBO is above few of the data.", needs=("images", "latent"),
+        "An unseen triangle, decoded while one dimension changes, and inverted images above their outputs: the "
+        "model draws what it knows. If it notices, few examples have a lower ELBO.", needs=("images", "latent"),
     ),
     Plot(
         "labels", "Label efficiency", lambda view: label_efficiency(view.run),
         "accuracy of predicting factors by number of labels",
-        "How well the factors are predicted from the codes by number of labels: the sooner the line of the test points "
-        "rises, the fewer labels do.", chart=True, needs=("latent", "downstream"),
+        "Accuracy of predicting the factors from the codes, by number of labels: the sooner the test line "
+        "rises, the fewer labels are needed.", chart=True, needs=("latent", "downstream"),
     ),
     Plot(
         "map", "Map of the codes", lambda view: sentences.code_map(view.run), "codes by t-SNE, coloured by a label",
-        "The codes of some sentences by t-SNE, coloured by their first label: what lies together has like codes.",
+        "The codes of some sentences by t-SNE, coloured by their first label: sentences close together have similar codes.",
         needs=("text", "latent"),
     ),
     Plot(
-        "rate-distortion", "Rate-distortion plane", rate_distortion, "rate against distortion, a point a run", chart=True,
+        "rate-distortion", "Rate-distortion plane", rate_distortion, "rate against distortion, one point per run", chart=True,
         of="runs",
     ),
     Plot(

@@ -106,7 +106,7 @@ def _couples(batch: Batch, n: int) -> tuple[list[int], list[int]]:
 
 def _images(run: Run, n: int, seed: int = 0) -> Batch:
     if run.spec.about.kind != "pixels":
-        raise Problem(f"these data are {run.spec.about.kind}, not images")
+        raise Problem(f"this figure is for images; the data are {run.spec.about.kind}")
     return run.examples(n, seed=seed)
 
 

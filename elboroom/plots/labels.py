@@ -19,7 +19,7 @@ def label_efficiency(run: Run) -> Figure:
     found = _kept(run) or _measured(run)
     sizes = sorted(found)
     if not sizes:
-        raise Problem(f"{len(run.data):,} examples are too few to learn factors from {min(SIZES)} labels")
+        raise Problem(f"{len(run.data):,} examples are too few to predict factors from {min(SIZES)} labels")
     figure = Figure(figsize=(4.6, 3.0), layout="constrained")
     ax = figure.subplots()
     ax.plot(sizes, [found[s]["value"] for s in sizes], color=FIRST, marker="o", markersize=4, label="test")

@@ -25,8 +25,8 @@ def rates(run: Run, codes: Codes | None = None) -> Figure:
     """The mean rate of each dimension as bars, highest first, active ones in colour."""
     codes = codes or Codes.of(run)
     if codes.rate is None:
-        why = codes.split.lacking or "the rate is not a sum over dimensions"
-        raise Problem(f"{why}, so there is no rate per dimension")
+        why = codes.split.lacking or "the KL is not a sum over dimensions"
+        raise Problem(f"{why}, so there is no KL per dimension")
     order = codes.order[:60]
     figure, (ax,) = small_multiples(1, 1, height=2.2)
     colours = [FIRST if codes.active[j] else PASSIVE for j in order]
@@ -72,7 +72,7 @@ def collapse(run: Run, codes: Codes | None = None) -> Figure:
     """The densities of the means and of the deviations of q(z_j|x), active dimensions against passive ones."""
     codes = codes or Codes.of(run)
     if codes.stddev is None:
-        raise Problem("q(z|x) is no diagonal Gaussian, so its dimensions have no deviations to compare")
+        raise Problem("q(z|x) is not a diagonal Gaussian, so its dimensions have no standard deviations to show")
     figure, axes = small_multiples(2, 2, height=1.9)
     for ax, values, name in zip(
         axes, (codes.mean, codes.stddev), ("means of q(z|x)", "deviations of q(z|x)"), strict=True

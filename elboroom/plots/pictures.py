@@ -39,7 +39,7 @@ def mosaic(images: Pixels, cell: int = 64, gap: int = 2) -> NDArray[np.uint8]:
     Each is enlarged by the whole number that brings its longer side nearest to `cell`, or reduced by averaging blocks.
     """
     if images.ndim != 5 or 0 in images.shape:
-        raise Problem(f"a grid of images has shape (rows, cols, C, H, W), not {images.shape}")
+        raise Problem(f"a grid of images must have shape (rows, cols, C, H, W), not {images.shape}")
     pixels = _resized(colour(images), cell)
     rows, columns, _, high, wide = pixels.shape
     sheet = np.tile(SEPARATOR, (rows * (high + gap) - gap, columns * (wide + gap) - gap, 1))
@@ -76,7 +76,7 @@ def save_gif(frames: Pixels, path: Path | str, cell: int = 64, seconds: float = 
     path.parent.mkdir(parents=True, exist_ok=True)
     grid = frames[None] if frames.ndim == 4 else frames
     if grid.ndim != 5 or 0 in grid.shape:
-        raise Problem(f"a moving picture has shape (T, C, H, W) or (rows, T, C, H, W), not {frames.shape}")
+        raise Problem(f"an animation must have shape (T, C, H, W) or (rows, T, C, H, W), not {frames.shape}")
     across = math.ceil(math.sqrt(len(grid)))
     blank = np.ones((-len(grid) % across, *grid.shape[1:]), grid.dtype)
     whole = np.concatenate([grid, blank]).reshape(-1, across, *grid.shape[1:])  # (rows, across, T, C, H, W)

@@ -17,7 +17,7 @@ from elboroom.runs.run import Run
 def rate_distortion(runs: Sequence[Run]) -> Figure:
     """Distortion against rate; lines of equal ELBO have slope -1, the IW bound of each run is a second marker."""
     if not runs:
-        raise Problem("the rate-distortion plane is of runs: name at least one")
+        raise Problem("the rate-distortion plane shows runs; give at least one")
     points = [_measured(run) for run in runs]
     figure = Figure(figsize=(5.6, 4.2), layout="constrained")
     ax = figure.subplots()

@@ -56,5 +56,5 @@ def _said(response: Response) -> str:
 
 def _images(run: Run, n: int, seed: int) -> Batch:
     if run.spec.about.kind != "pixels" or not run.spec.about.levels:
-        raise Problem("flipped and inverted pixels are for images with values in [0, 1]")
+        raise Problem("pixels can be flipped or inverted only in images with values in [0, 1]")
     return run.examples(n, seed=seed)

@@ -127,7 +127,7 @@ def _notes(spec: Spec) -> list[str]:
         "Versions: " + ", ".join(f"{name} {text}" for name, text in spec.versions.items()) + ".",
     ]
     if spec.own:
-        notes.append(f"This run was handed its own {' and '.join(spec.own)}: hand the same in again from Python.")
+        notes.append(f"This run used your own {' and '.join(spec.own)}; pass the same again from Python.")
     if spec.warm:
         notes.append(f"It started from the weights of {spec.warm}.")
     return notes

@@ -53,7 +53,7 @@ def write_report(folder: str | Path, out: str | Path | None = None, score: str |
     study, rows = Study.read(folder), results(folder)
     sets = list(dict.fromkeys(map(place, rows)))
     if not sets:
-        raise Problem(f"no run of {folder} is finished yet: elbo study run {folder}")
+        raise Problem(f"no run of {folder} is finished; run: elbo study run {folder}")
     parts = []
     for data in sets:
         scores, tail, shown = Scores.of(rows, data), _tail(data, sets), []
@@ -90,7 +90,7 @@ def _tables(scores: Scores, rows: list[Row], folder: Path, tail: str) -> Iterato
     made = {
         "overview": (wide(found, names), ["method", "setting", "n", *names], "Medians with quartiles, by setting."),
         "selection": (scores.selection() if scores.supervised else [], ["rule", "picks", *scores.supervised],
-                      "What a rule that knows no factor picks, and the rank of that run by each metric."),
+                      "The run that a rule without factors selects, and the rank of that run by each metric."),
         "summary": (found, ["method", "setting", "metric", "estimator", *PARTS], "Every number: median, quartiles, best, n."),
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)

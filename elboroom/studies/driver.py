@@ -109,7 +109,7 @@ def drive(
             if not isinstance(error, KeyboardInterrupt):
                 raise
             done = _counts(folder, study)["done"]
-            raise Stopped(f"stopped with {done:,} runs done; go on with: elbo study run {folder}") from None
+            raise Stopped(f"stopped with {done:,} runs done; continue with: elbo study run {folder}") from None
         finally:
             engine.close()
             show.close()
@@ -138,21 +138,21 @@ def agree(study: Study, folder: Path) -> None:
     """Refuses a folder whose runs this study does not ask for; a study may grow."""
     if not (folder / FILE).exists():
         if folder.exists() and {path.name for path in folder.iterdir()} - {LOCK, HOLDER}:
-            raise Problem(f"{folder} is there already and holds no study: choose another --out")
+            raise Problem(f"{folder} exists and is not a study; choose another --out")
         return
     kept = Study.read(folder)
     if kept.search or study.search:
         mine, theirs = (_sought(s) for s in (study, kept))
         if mine != theirs:
             raise Problem(
-                f"{folder} holds another search, of which only the number of trials may change: choose another --out"
+                f"{folder} has another search, and only its number of trials may change; choose another --out"
             )
         return
     names = {cell.name for cell in study.cells()}
     gone = [cell for cell in kept.cells() if cell.name not in names]
     if gone:
         raise Problem(
-            f"{folder} holds another study: {len(gone):,} of its runs are not asked for here, the first of them "
+            f"{folder} has another study: {len(gone):,} of its runs are not in this one, such as "
             f"{gone[0].name}; choose another --out"
         )
 
@@ -196,8 +196,8 @@ def _room(folder: Path, cell: Cell, study: Study) -> bool:
     """Says after the first run, when it is known what one takes, whether the disk has room for all."""
     needed, left = disk.taken(folder / "runs" / cell.name) * study.count, disk.free(folder)
     if needed > left:
-        said = f"about {disk.bytes_shown(needed)}, and {disk.bytes_shown(left)} are free"
-        warnings.warn(f"{study.count:,} runs like the first take {said}", stacklevel=3)
+        said = f"about {disk.bytes_shown(needed)}, but only {disk.bytes_shown(left)} are free"
+        warnings.warn(f"{study.count:,} runs like the first need {said}", stacklevel=3)
     return False
 
 

@@ -33,17 +33,17 @@ PROBES, STEPS, SKIP = 3, 60, 10  # short runs, their steps, and those of the sta
 
 
 def validate(study: Study) -> None:
-    """Refuses, in one sentence and before the first run, what a run of the study would refuse."""
+    """Checks every setting before the first run: raises the Problem that a run would raise."""
     for number, block in enumerate(study.blocks):
         if block.ranges and not block.draws:
             name = next(iter(block.ranges))
             raise Problem(
-                f"{study.where}: [[runs]] {number + 1} has a range of {name}: say draws = N, or search for it"
+                f"{study.where}: [[runs]] {number + 1} has a range of {name}; set draws = N, or use --search optuna"
             )
         if not block.count and not study.search:
-            raise Problem(f"{study.where}: [[runs]] {number + 1} has no run: a list in it is empty")
+            raise Problem(f"{study.where}: [[runs]] {number + 1} has no run; a list in it is empty")
     if not study.count:
-        raise Problem(f"{study.where} has no run: a list in it is empty")
+        raise Problem(f"{study.where} has no run; a list in it is empty")
     for cell in settings(study):
         try:
             session.build(specified(cell), Own(), new=True)
@@ -62,7 +62,7 @@ def same_data(folder: Path) -> None:
         if where not in seen:
             seen[where] = specified(entry.cell).data["hash"]
         if kept != seen[where]:
-            raise Problem(f"{where[0]} has changed since {name} was trained on it: begin another study")
+            raise Problem(f"{where[0]} has changed since {name} was trained on it; start a new study")
 
 
 def specified(cell: Cell) -> Spec:

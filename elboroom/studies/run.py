@@ -60,7 +60,7 @@ def run_study(
     if isinstance(engine, str) and engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if study.count > MANY and not yes:
-        raise Problem(f"{study.where} has {study.count:,} runs: say --yes if you mean it")
+        raise Problem(f"{study.where} has {study.count:,} runs; use --yes to run them all")
     named(logger)
     validate(study)
     if (folder / FILE).exists():

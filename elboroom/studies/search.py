@@ -26,7 +26,7 @@ class Trials:
         try:
             import optuna
         except ImportError:
-            raise Problem("--search optuna needs Optuna: pip install 'elboroom[optuna]'") from None
+            raise Problem("--search optuna needs Optuna; pip install 'elboroom[optuna]'") from None
         assert study.search is not None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.optuna: Any = optuna
@@ -40,13 +40,13 @@ class Trials:
             *(f"downstream-{size}" for size in study.measure.labels),
         ]
         if self.goal.metric not in known:
-            raise unknown("measured quantity", self.goal.metric, known)
+            raise unknown("metric", self.goal.metric, known)
         goal = self.goal.model_dump()["goal"]
         if goal is None:
-            raise Problem(f"nothing says which way {self.goal.metric} is better: give --goal min or --goal max")
+            raise Problem(f"{self.goal.metric} has no better direction; give --goal min or --goal max")
         self.direction = {"max": "maximize", "min": "minimize"}[goal]
         if any(len(axis) > 1 and "data" in axis[0] for block in study.blocks for axis in block.axes):
-            raise Problem("a search is on one data set: values on several do not compare")
+            raise Problem("a search needs one data set; values on different data sets cannot be compared")
 
     def _open(self) -> Any:
         """The search as it was left; noise of the sampler goes on, so that nothing is proposed twice."""

@@ -18,7 +18,7 @@ from elboroom.data.sources import SOURCES
 from elboroom.methods import card
 
 PLACES = ("method", "data", "size", "seed")  # what a cell has beside its options
-ZIP = "zip holds lists that go together, as in zip = { off = [1, 10], diag = [10, 100] }"
+ZIP = "zip must be a table of lists, as in zip = { off = [1, 10], diag = [10, 100] }"
 TRIES = 1000  # draws for one that is unlike those before it
 
 
@@ -88,16 +88,16 @@ class Range:
         for key in entry:
             if key not in known:
                 raise Problem(
-                    f"a range of {name} has no '{key}'{nearest(key, known) or '; it has ' + ', '.join(known)}"
+                    f"a range of {name} has no '{key}'{nearest(key, known) or '; it has: ' + ', '.join(known)}"
                 )
         for key in ("low", "high"):
             if not isinstance(entry.get(key), int | float) or not math.isfinite(entry[key]):
-                raise Problem(f"a range of {name} needs numbers low and high: {name} = {{ low = 1, high = 10 }}")
+                raise Problem(f"a range of {name} needs numbers low and high, as in {name} = {{ low = 1, high = 10 }}")
         found = cls(**entry)
         if found.ends[0] > found.ends[1]:
             raise Problem(f"the range of {name} is empty: from {shown(found.low)} to {shown(found.high)}")
         if found.log and found.low <= 0:
-            raise Problem(f"a range of {name} that is even in the logarithm starts above 0, not at {shown(found.low)}")
+            raise Problem(f"a log range of {name} must start above 0, not at {shown(found.low)}")
         return found
 
     @property
@@ -133,7 +133,7 @@ class Block:
         given = dict(entry)
         draws, zipped = given.pop("draws", 0), given.pop("zip", {})
         if not isinstance(draws, int) or isinstance(draws, bool) or draws < 0:
-            raise Problem(f"draws is a number of random settings, not {draws!r}")
+            raise Problem(f"draws must be a number of random settings, not {draws!r}")
         ranges = {key: Range.of(key, value) for key, value in given.items() if isinstance(value, Mapping)}
         lists = {
             key: value if isinstance(value, list) else [value] for key, value in given.items() if key not in ranges
@@ -141,14 +141,14 @@ class Block:
         for key, values in lists.items():
             for value in values:
                 if not isinstance(value, str | int | float | bool):
-                    raise Problem(f"{key} is text, a number, true or false, or a list of these, not {value!r}")
+                    raise Problem(f"{key} must be text, a number, true or false, or a list of these, not {value!r}")
         last = [key for key in ("data", "size", "seed") if key in lists]  # seeds vary fastest
         order = [*(key for key in lists if key not in last), *last]
         axes = [tuple({key: choice} for choice in lists[key]) for key in order]
         axes.insert(len(order) - len(last), _together(zipped) if zipped else ({},))
         for key in zipped:
             if key in given:
-                raise Problem(f"{key} is said twice: in zip and beside it")
+                raise Problem(f"{key} is set twice: in zip and outside it")
         if draws and not ranges:
             raise Problem("draws needs a range to draw from, as in beta = { low = 1, high = 100, log = true }")
         return cls(tuple(axes), ranges, draws, seed)
@@ -167,7 +167,7 @@ class Block:
             tries = ({key: r.draw(rng) for key, r in self.ranges.items()} for _ in range(TRIES))
             new = next((values for values in tries if values not in found), None)
             if new is None:
-                raise Problem(f"there are no {self.draws} different draws of {', '.join(self.ranges)}: ask for fewer")
+                raise Problem(f"there are not {self.draws} distinct draws of {', '.join(self.ranges)}; use fewer draws")
             found.append(new)
         return found
 
@@ -188,7 +188,7 @@ def _together(zipped: Any) -> tuple[dict[str, Any], ...]:
     lengths = {key: len(values) for key, values in zipped.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{key} {count}" for key, count in lengths.items())
-        raise Problem(f"lists that go together in a zip have one length, and here: {said}")
+        raise Problem(f"lists in a zip must have the same length; these are: {said}")
     return tuple(dict(zip(zipped, values, strict=True)) for values in zip(*zipped.values(), strict=True))
 
 

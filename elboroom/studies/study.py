@@ -74,7 +74,7 @@ class Study:
             raise Problem(f"{self.where}: [[runs]] {number + 1}: {ZIP}")
         every = {key: value for key, value in tables.every.items() if key not in zipped}
         if "method" not in {**every, **own}:
-            raise Problem(f"{self.where}: [[runs]] {number + 1} names no method")
+            raise Problem(f"{self.where}: [[runs]] {number + 1} has no method")
         places: dict[str, Any] = {"data": tables.data, "size": tables.size, "seed": seeds}
         places = {key: value for key, value in places.items() if value is not None and key not in zipped}
         whole = {"method": "", "threads": 1} | every | places | own
@@ -90,7 +90,7 @@ class Study:
         names: dict[str, Cell] = {}
         for cell in found:
             if names.setdefault(cell.name, cell) is not cell:
-                raise Problem(f"{self.where} asks for one run twice: {cell.name.rpartition('-')[0]}")
+                raise Problem(f"{self.where} has one run twice: {cell.name.rpartition('-')[0]}")
         return found
 
     def scaled(self, steps: int | None = None, seeds: int | None = None) -> Study:
@@ -102,7 +102,7 @@ class Study:
         if steps is not None:
             usual = every.get("steps", Fit().steps)
             if not _is_count(usual):
-                raise Problem("--steps scales a study whose [every] says one number of steps")
+                raise Problem("--steps needs one number of steps in [every]")
             every["steps"] = usual
             for table in (every, *runs):
                 table.pop("epochs", None)
@@ -145,18 +145,18 @@ class Study:
                 entry = json.loads((path / FILE).read_text())
             except ValueError as error:
                 raise Problem(
-                    f"{path / FILE} is damaged ({error}): write it again from the file of the study"
+                    f"{path / FILE} is damaged ({error}); run again with the .toml file of the study"
                 ) from None
             return cls.of({key: value for key, value in entry.items() if key != "format"}, str(path / FILE))
         if path.is_dir():
-            raise Problem(f"{path} is not the folder of a study: it has no {FILE}")
+            raise Problem(f"{path} is not the folder of a study; it has no {FILE}")
         if path.is_file():
             return cls._parsed(path.read_text(encoding="utf-8"), str(path))
         if str(source) in presets():
             text = (files("elboroom.studies") / "presets" / f"{source}.toml").read_text(encoding="utf-8")
             return cls._parsed(text, str(source))
         if path.suffix == ".toml" or len(path.parts) > 1:
-            raise Problem(f"there is no study {path}")
+            raise Problem(f"{path} does not exist")
         raise unknown("study", str(source), presets())
 
     @classmethod
@@ -164,7 +164,7 @@ class Study:
         try:
             return cls.of(tomllib.loads(text), where)
         except tomllib.TOMLDecodeError as error:
-            raise Problem(f"{where} is no TOML: {error}") from None
+            raise Problem(f"{where} is not valid TOML: {error}") from None
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], where: str = "study") -> Study:
@@ -201,7 +201,7 @@ def _is_count(value: Any) -> bool:
 def _in_proportion(said: Any, share: float) -> Any:
     """Numbers of steps, all scaled alike."""
     if not all(_is_count(n) for n in (said if isinstance(said, list) else [said])):
-        raise Problem(f"--steps scales numbers of steps, and not {said!r}")
+        raise Problem(f"--steps can scale only numbers of steps, not {said!r}")
     few = [max(1, round(n * share)) for n in (said if isinstance(said, list) else [said])]
     return few if isinstance(said, list) else few[0]
 
@@ -210,7 +210,7 @@ def _seeds(said: Any) -> list[int]:
     seeds = list(range(said)) if isinstance(said, int) else said
     whole = isinstance(seeds, list) and all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in seeds)
     if not whole:
-        raise Problem(f"seeds is a number of seeds or a list of them, not {said!r}")
+        raise Problem(f"seeds must be a number of seeds or a list of them, not {said!r}")
     return list(seeds)
 
 

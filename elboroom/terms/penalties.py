@@ -31,8 +31,8 @@ def penalty(name: str, of: Of) -> Term:
     """A registered penalty: of each q(z|x), (B,) or (B, D), or of the aggregate, ()."""
     if (of, name) not in _PENALTIES:
         names = [known for kind, known in _PENALTIES if kind == of]
-        problem = unknown(f"penalty of the {of}", name, names)
-        raise Problem(f"{problem}; one of your own is registered by importing the module that defines it")
+        problem = unknown(f"{of} penalty", name, names)
+        raise Problem(f"{problem}; to use your own, import the module that registers it")
     return _PENALTIES[of, name]()
 
 

@@ -111,7 +111,7 @@ def test_from_training_to_report(elbo: Elbo, images: Path, tmp_path: Path) -> No
             assert Image.open(tmp_path / f"{verb}.{suffix}").size[0] > 16
         assert elbo(verb, out, "--out", tmp_path / f"{verb}.npy")[0] == 0, verb
         assert np.load(tmp_path / f"{verb}.npy").shape[-3:] == (1, 16, 16)
-    refused(elbo("sample", out, "--out", tmp_path / "a.txt"), "a .png or .gif file")
+    refused(elbo("sample", out, "--out", tmp_path / "a.txt"), "must be .png or .gif")
     assert elbo("report", out)[0] == 0
     assert "<html" in (out / "report.html").read_text()
 
@@ -148,7 +148,7 @@ def test_a_warm_start_says_what_starts_anew(elbo: Elbo, trained: Path, images: P
 
 
 def test_a_proposal_is_for_a_posterior_that_can_only_be_sampled(elbo: Elbo, trained: Path) -> None:
-    refused(elbo("eval", trained, "--proposal", "flow"), "nothing is fitted: leave --proposal out")
+    refused(elbo("eval", trained, "--proposal", "flow"), "--proposal has no effect here; remove it")
 
 
 def test_what_is_on_by_default_can_be_switched_off(elbo: Elbo, images: Path, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.Mo
         assert code == 0, (kind, err)
         assert Image.open(tmp_path / f"{kind}.png").size[0] > 100
     refused(elbo("plot", "traversal", tmp_path / "run-0"), "did you mean 'traversals'?")
-    refused(elbo("plot", "curves"), "of one run")
+    refused(elbo("plot", "curves"), "shows one run; you gave 0")
     refused(elbo("plot", "swiss-roll", tmp_path / "run-0"), "takes no run")
     refused(elbo("plot", "curves", tmp_path / "run-0", "--out", tmp_path / "a.txt"), ".svg")
 
@@ -228,9 +228,9 @@ def test_metrics_of_a_run_without_a_grid(elbo: Elbo, tmp_path: Path) -> None:
     assert json.loads((out / "metrics.json").read_text())["downstream-10"]["mode"] == "boosting"
     assert elbo("plot", "labels", out, "--out", tmp_path / "kept.png")[0] == 0
     refused(elbo("eval", out, "--metrics", "gaussian-tcc"), "did you mean 'gaussian-tc'?")
-    refused(elbo("eval", out, "--mode", "nonsense"), "--metrics likelihood has no use for --mode")
-    refused(elbo("eval", out, "--metrics", "gaussian-tc", "--split", "train"), "has no use for --split")
-    refused(elbo("eval", out, "--metrics", "probe", "--iw-most", 5), "has no use for --iw-most")
+    refused(elbo("eval", out, "--mode", "nonsense"), "--mode has no effect with --metrics likelihood; remove it")
+    refused(elbo("eval", out, "--metrics", "gaussian-tc", "--split", "train"), "--split has no effect")
+    refused(elbo("eval", out, "--metrics", "probe", "--iw-most", 5), "--iw-most has no effect")
     refused(elbo("eval", out, "--metrics", "udr"), "at least two")
 
 

@@ -85,7 +85,7 @@ def test_the_module_is_the_command() -> None:
     done = elbo("methods", "vae", "--json")
     assert done.returncode == 0, done.stderr
     assert [told["name"] for told in json.loads(done.stdout)] == ["vae"]
-    assert elbo("trian").stderr == "elbo: no command 'trian'; did you mean 'train'?\n"
+    assert elbo("trian").stderr == "elbo: unknown command 'trian'; did you mean 'train'?\n"
 
 
 def test_the_catalogue_is_what_the_signatures_say() -> None:

@@ -111,7 +111,7 @@ def test_wrong_text_is_one_sentence(name: str, tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["--likelihood", "bernoulli"], "word by word"),
-        (["--net", "burgess"], "no net for text"),
+        (["--net", "burgess"], "unknown net for text"),
         (["--inject", "nowhere"], "--inject nowhere"),
         (["--prior", "student"], "for text use --prior normal"),
         (["--tokens", "letters"], "--tokens"),
@@ -131,7 +131,7 @@ def test_sentences_are_refused_by_images_and_pictures_by_text(run: str, tmp_path
     assert "a .txt file" in found.stderr
     found = elbo("train", "lm", "--data", "dsprites", "--out", str(tmp_path / "lm"), "--steps", "1")
     assert found.returncode == 2
-    assert "lm is for tokens" in found.stderr
+    assert "lm works on tokens" in found.stderr
 
 
 def test_measures_of_text_on_a_run_that_has_no_others(corpus: Path, tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_what_is_said_is_heard_or_refused(run: str) -> None:
         "sample", run, "--n", "9", "--beam", "3", "--decode", "beam"
     )
     assert (
-        "--temperature is of --decode sample" in elbo("sample", run, "--decode", "greedy", "--temperature", "2").stderr
+        "--temperature is for --decode sample" in elbo("sample", run, "--decode", "greedy", "--temperature", "2").stderr
     )
     for verb, given in (("reconstruct", ["a dog"]), ("interpolate", ["a dog", "a cat"])):
-        assert "--n is of examples of the data" in elbo(verb, run, *given, "--n", "2").stderr
-    assert "--beam is of --decode beam" in elbo("sample", run, "--decode", "sample", "--beam", "2").stderr
+        assert "--n has no effect when sentences are given" in elbo(verb, run, *given, "--n", "2").stderr
+    assert "--beam is for --decode beam" in elbo("sample", run, "--decode", "sample", "--beam", "2").stderr
     said = [done("reconstruct", run, "the red dog", "--temperature", "9", "--seed", str(seed)) for seed in (0, 0, 1)]
     assert said[0] == said[1] != said[2]
 

@@ -99,7 +99,7 @@ def model_of_block(draw: Draw, name: str) -> LatentModel:
 
 
 def test_unknown_blocks_and_families_without_parts_are_refused(pixels: DataSet) -> None:
-    with pytest.raises(Problem, match="no block of z 'styel'; did you mean 'style'"):
+    with pytest.raises(Problem, match="z has no block 'styel'; did you mean 'style'"):
         descend(model_of(pixels), nll() + of("styel", kl()))
     with pytest.raises(Problem, match="independent dimensions"):
         descend(model_of(pixels, prior="mog"), nll() + of("style", kl()))

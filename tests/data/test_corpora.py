@@ -157,7 +157,7 @@ def test_yelp_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert corpora.transfer_pairs() == [("held", 1, "Better."), ("held2", 0, "Worse.")]
     write(li / "reference.1", "held2")
-    with pytest.raises(Problem, match=r"line 1 of .*reference\.1 is not a sentence TAB its rewriting"):
+    with pytest.raises(Problem, match=r"line 1 of .*reference\.1 must be a sentence, a TAB and its rewriting"):
         corpora.transfer_pairs()
 
 
@@ -191,13 +191,13 @@ def test_dialogues_by_hand(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_are_put_in_place_by_hand(name: str, cache: Path) -> None:
-    said = rf"{name} is not here and cannot be downloaded: put .*{next(iter(SOURCES[name].files)).name}.* into {cache}"
+    said = rf"{name} is missing and cannot be downloaded; put .*{next(iter(SOURCES[name].files)).name}.* into {cache}"
     with pytest.raises(Problem, match=said):
         registry.load(name)
     with pytest.raises(Problem, match=said):
         registry.get(name)
     row = next(row for row in registry.listing() if row["name"] == name)
-    assert (row["where"], row["how"]) == ("not here", f"by hand: elbo data get {name} tells where to put it")
+    assert (row["where"], row["how"]) == ("not here", f"by hand: elbo data get {name} says where to put it")
 
 
 def test_own_folder_is_named_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,12 +207,12 @@ def test_own_folder_is_named_where_there_is_one(tmp_path: Path, monkeypatch: pyt
 
 
 def test_rewritings_that_are_not_here() -> None:
-    with pytest.raises(Problem, match="rewritings of yelp-sentiment are not here"):
+    with pytest.raises(Problem, match="rewritings of yelp-sentiment are missing"):
         corpora.transfer_pairs()
-    with pytest.raises(Problem, match="no corpus with rewritings 'ptb'"):
+    with pytest.raises(Problem, match="unknown corpus with rewritings 'ptb'"):
         corpora.transfer_pairs("ptb")
 
 
 def test_columns_are_known(real: Path) -> None:
-    with pytest.raises(Problem, match="columns of ptb are known"):
+    with pytest.raises(Problem, match="columns of ptb are fixed"):
         registry.load("ptb", reading=Reading(text_column="text"))

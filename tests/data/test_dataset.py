@@ -78,7 +78,7 @@ def test_hash_is_of_content() -> None:
 def test_about_round_trips_through_json() -> None:
     about = data().about
     assert About.from_json(about.to_json()) == about
-    with pytest.raises(Problem, match="not a description"):
+    with pytest.raises(Problem, match="not a valid description"):
         About.from_json({"name": "x"})
     with pytest.raises(Problem, match="kind of data"):
         About.from_json({**about.to_json(), "kind": "pixel"})

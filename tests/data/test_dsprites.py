@@ -129,7 +129,7 @@ def test_check_counts_an_image_once(tmp_path: Path) -> None:
 
 
 def test_check_without_files(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="no published dSprites images"):
+    with pytest.raises(Problem, match="has no published dSprites images"):
         dsprites.check()
     (tmp_path / "broken.npz").write_bytes(b"PK\3\4 nothing")
     with pytest.raises(Problem, match=r"broken\.npz cannot be read"):

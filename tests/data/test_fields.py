@@ -123,10 +123,10 @@ def test_ordinal_values_are_numbered_by_size() -> None:
         ("color=ordinal", "did you mean 'colour'"),
         ("colour=ordinary", "did you mean 'ordinal'"),
         ("colour=sequence", "kind of label"),
-        ("colour=binary", "has 4 values, and binary is exactly two"),
+        ("colour=binary", "has 4 values; a binary label has exactly two"),
         ("colour", "NAME=KIND"),
         ("colour=", "NAME=KIND"),
-        ("form=binary,form=ordinal", "says 'form' twice"),
+        ("form=binary,form=ordinal", "names 'form' twice"),
     ],
 )
 def test_kinds_that_are_refused(kinds: str, said: str) -> None:

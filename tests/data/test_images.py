@@ -117,7 +117,7 @@ def test_omniglot(cache: Path) -> None:
     assert data.x([0])[0, 0, :, 0].min() == 1  # ink is 1
     whole = registry.load("omniglot", size=105)
     assert (whole.about.shape, whole.about.levels) == ((1, 105, 105), 2)
-    with pytest.raises(Problem, match="1 to 105"):
+    with pytest.raises(Problem, match="from 1 to 105"):
         registry.load("omniglot", size=200)
     path = cache / "omniglot" / images.OMNIGLOT[1]
     path.write_bytes(path.read_bytes()[:100])

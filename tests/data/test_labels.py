@@ -66,20 +66,20 @@ def test_several_arrays_of_labels_in_an_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"x": GREY, "X": GREY, "y": AGES}, "name one array of it"),
-        ({"a": GREY, "age": AGES}, "name one array of it"),
-        ({"x": GREY, "age": AGES[:5]}, "holds age, x; name one array of it"),
-        ({"x": GREY, "codes": np.zeros((6, 2))}, "name one array of it"),
-        ({"x": GREY, "y": AGES, "meta": np.array([{}] * 2, dtype=object)}, "name one array of it"),
+        ({"x": GREY, "X": GREY, "y": AGES}, "choose one with"),
+        ({"a": GREY, "age": AGES}, "choose one with"),
+        ({"x": GREY, "age": AGES[:5]}, "has age, x; choose one with"),
+        ({"x": GREY, "codes": np.zeros((6, 2))}, "choose one with"),
+        ({"x": GREY, "y": AGES, "meta": np.array([{}] * 2, dtype=object)}, "choose one with"),
         ({"x": GREY, "y": AGES[:5]}, "labels of shape"),
-        ({"x": GREY, "age": AGES / 4}, "labels 'age' of .* are not whole numbers"),
-        ({"x": GREY, "age": np.array([1, 2, 3, 4, 5, np.inf])}, "labels 'age' of .* are not whole numbers"),
+        ({"x": GREY, "age": AGES / 4}, "labels 'age' of .* must be whole numbers"),
+        ({"x": GREY, "age": np.array([1, 2, 3, 4, 5, np.inf])}, "labels 'age' of .* must be whole numbers"),
         (
             {"x": GREY, "y": np.stack([AGES, AGES], 1), "names": np.array(["a"])},
-            "2 columns of labels in y, and 1 names",
+            "2 label columns in y, but 1 label names",
         ),
-        ({"x": GREY, "y": np.stack([AGES, AGES], 1), "names": np.array(["a", "a"])}, "two labels of one name"),
-        ({"x": GREY, "y": np.stack([AGES, AGES], 1), "label1": AGES}, "two labels of one name"),
+        ({"x": GREY, "y": np.stack([AGES, AGES], 1), "names": np.array(["a", "a"])}, "two labels with the same name"),
+        ({"x": GREY, "y": np.stack([AGES, AGES], 1), "label1": AGES}, "two labels with the same name"),
     ],
 )
 def test_archives_that_are_not_clear(tmp_path: Path, content: dict[str, object], said: str) -> None:
@@ -102,7 +102,7 @@ def test_a_row_for_each_example_of_an_array(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(["name", *"ababab"]))
     assert registry.load(GREY, labels=tmp_path / "t.csv").classes == {"name": ("a", "b")}, "it names no file"
     (tmp_path / "t.csv").write_text("age\n1\n2\n")
-    with pytest.raises(Problem, match="has 2 rows under its header, and 'array' 6 examples"):
+    with pytest.raises(Problem, match="has 2 rows under its header, but 'array' has 6 examples"):
         registry.load(GREY, labels=tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("label\n" + "1\n" * 6)
     with pytest.raises(Problem, match="has a label 'label' already"):
@@ -151,14 +151,14 @@ def test_sub_folders_and_table_together(tmp_path: Path) -> None:
     [
         ("file,age\na.png,1\nb.png,2\n", "has no row for 1 image of .*few: c.jpg"),
         ("file,age\na.png,1\nb.png,2\nc.jpg,1\nd.png,2\ne.png,1\n", "2 files that are not in .*few: 'd.png' in line 5"),
-        ("file,age\na.png,1\nb.png,2\nc.jpg,1\na,2\n", "line 5 of .* names a for the second time"),
-        ("file,age\na.png,1\nb.png,\nc.jpg,1\n", "line 3 of .* has nothing as 'age'"),
-        ("file,age\na.png,1\nb.png\nc.jpg,1\n", "line 3 of .* has 1 cells, its header 2"),
-        ("a.png,1\nb.png,2\nc.jpg,1\n", "has no header: its first line is that of the image a.png"),
+        ("file,age\na.png,1\nb.png,2\nc.jpg,1\na,2\n", "line 5 of .* repeats a"),
+        ("file,age\na.png,1\nb.png,\nc.jpg,1\n", "line 3 of .* has no value for 'age'"),
+        ("file,age\na.png,1\nb.png\nc.jpg,1\n", "line 3 of .* has 1 cells, but its header has 2"),
+        ("a.png,1\nb.png,2\nc.jpg,1\n", "has no header; its first line is for the image a.png"),
         ("file,age,age\na.png,1,1\n", "two columns 'age'"),
         ("file,,age\na.png,1,1\n", "must name every column"),
         ("", "must name every column"),
-        ("file\na.png\nb.png\nc.jpg\n", "has no column of labels"),
+        ("file\na.png\nb.png\nc.jpg\n", "has no label column"),
         ('file,age\n"a.png,1\n', "cannot be read as a table"),
     ],
 )
@@ -172,11 +172,11 @@ def test_tables_that_are_not_understood(tmp_path: Path, content: str, said: str)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a.png 1\nb.png -1\nc.jpg 1\n", "is not laid out as list_attr_celeba.txt"),
-        ("3\nMale\na.png 1\nb.png 0\nc.jpg 1\n", "line 4 of .* has the value '0': attributes are -1 or 1"),
-        ("3\nMale Young\na.png 1 1\nb.png -1\nc.jpg 1 1\n", "line 4 of .* has 1 values, and there are 2 attributes"),
-        ("4\nMale\na.png 1\nb.png -1\nc.jpg 1\n", "says 4 files in its first line, and has 3"),
-        ("", "is not laid out as"),
+        ("a.png 1\nb.png -1\nc.jpg 1\n", "is not in the format of list_attr_celeba.txt"),
+        ("3\nMale\na.png 1\nb.png 0\nc.jpg 1\n", "line 4 of .* has the value '0'; attributes must be -1 or 1"),
+        ("3\nMale Young\na.png 1 1\nb.png -1\nc.jpg 1 1\n", "line 4 of .* has 1 values, but there are 2 attributes"),
+        ("4\nMale\na.png 1\nb.png -1\nc.jpg 1\n", "says 4 files, but it has 3"),
+        ("", "is not in the format of"),
     ],
 )
 def test_attributes_of_celeba_that_are_not_understood(tmp_path: Path, content: str, said: str) -> None:
@@ -190,16 +190,16 @@ def test_which_table(tmp_path: Path) -> None:
     folder = few(tmp_path)
     for name in ("labels.csv", "attributes.csv"):
         (folder / name).write_text(f"file,{name[:3]}\na,1\nb,2\nc,1\n")
-    with pytest.raises(Problem, match=r"holds labels.csv and attributes.csv: say which"):
+    with pytest.raises(Problem, match=r"has labels.csv and attributes.csv; choose one"):
         registry.load(folder)
     assert registry.load(folder, labels=folder / "attributes.csv").classes == {"att": ("1", "2")}
-    with pytest.raises(Problem, match="there is no file"):
+    with pytest.raises(Problem, match="does not exist"):
         registry.load(folder, labels=folder / "gone.csv")
     (folder / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(Problem, match=r"read from a .csv or .tsv file"):
+    with pytest.raises(Problem, match=r"must be a .csv or .tsv file"):
         registry.load(folder, labels=folder / "t.xlsx")
     twins = pictures(tmp_path / "twins", "a.png", "a.jpg")
-    with pytest.raises(Problem, match=re.escape("line 2 of") + ".*'a' may be a.jpg or a.png"):
+    with pytest.raises(Problem, match=re.escape("line 2 of") + ".*'a' is ambiguous: a.jpg or a.png"):
         registry.load(twins, labels=folder / "labels.csv")
 
 
@@ -208,7 +208,7 @@ def test_too_many_values_for_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (folder / "labels.csv").write_text("file,place\na,1.1\nb,1.2\nc,1.3\n")
     assert registry.load(folder).about.labels == {"place": 3}
     monkeypatch.setattr(labels, "MOST_LABELS", 2)
-    with pytest.raises(Problem, match=r"'place' of .* has 3 different values, too many"):
+    with pytest.raises(Problem, match=r"'place' of .* has 3 distinct values, too many"):
         registry.load(folder)
 
 

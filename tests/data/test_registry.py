@@ -27,7 +27,7 @@ def test_a_data_set_passes_through() -> None:
 
 @pytest.mark.parametrize("name", SETS[1:])
 def test_not_here(name: str) -> None:
-    with pytest.raises(Problem, match=f"`elbo data get {name}` downloads it, or set ELBOROOM_DATA"):
+    with pytest.raises(Problem, match=f"not downloaded; run `elbo data get {name}`, or set ELBOROOM_DATA"):
         registry.load(name)
 
 
@@ -36,18 +36,18 @@ def test_names_that_are_wrong(tmp_path: Path) -> None:
         registry.load("mnits")
     with pytest.raises(Problem, match="did you mean 'dsprites"):
         registry.get("dsprite")
-    with pytest.raises(Problem, match="only for checking"):
+    with pytest.raises(Problem, match="only to check"):
         registry.load("dsprites-original")
-    with pytest.raises(Problem, match="there is no folder or file"):
+    with pytest.raises(Problem, match="does not exist"):
         registry.load("./nowhere/at/all")
-    with pytest.raises(Problem, match="there is no folder or file"):
+    with pytest.raises(Problem, match="does not exist"):
         registry.load(tmp_path / "gone")
     (tmp_path / "a.zip").write_text("1,2")
-    with pytest.raises(Problem, match="neither a folder"):
+    with pytest.raises(Problem, match="is not a folder"):
         registry.load(tmp_path / "a.zip")
     with pytest.raises(Problem, match="not int"):
         registry.load(3)  # type: ignore[arg-type]
-    with pytest.raises(Problem, match="a size can be chosen"):
+    with pytest.raises(Problem, match="--size is only for"):
         registry.load("mnist", size=32)
 
 

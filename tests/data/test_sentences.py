@@ -127,9 +127,9 @@ def test_what_is_none_of_them(sentence: str) -> None:
 
 @pytest.mark.parametrize("factors", [(0,) * 8, (8, *(0,) * 8), (-1, *(0,) * 8)])
 def test_factors_out_of_range(factors: tuple[int, ...]) -> None:
-    with pytest.raises(Problem, match="factors of a sentence are subject, number"):
+    with pytest.raises(Problem, match="sentence factors are subject, number"):
         render(factors)
-    with pytest.raises(Problem, match="factors of a sentence are subject, number"):
+    with pytest.raises(Problem, match="sentence factors are subject, number"):
         sentences.index(np.array([factors]))
 
 
@@ -152,7 +152,7 @@ def test_without_files() -> None:
     assert registry.get("sentences") == {"name": "sentences", "folder": "no files", "state": "built in", "files": []}
     row = next(row for row in registry.listing() if row["name"] == "sentences")
     assert (row["kind"], row["where"], row["how"], row["counts"]) == ("tokens", "here", "built in", {"train": COUNT})
-    with pytest.raises(Problem, match="built in: there is nothing to check"):
+    with pytest.raises(Problem, match="built in, so there is nothing to check"):
         registry.check("sentences")
-    with pytest.raises(Problem, match="columns of sentences are known"):
+    with pytest.raises(Problem, match="columns of sentences are fixed"):
         registry.load("sentences", reading=Reading(label_column="tense"))

@@ -134,7 +134,7 @@ def test_one_distribution_has_no_divergence() -> None:
 
 
 def test_mistakes_are_said() -> None:
-    with pytest.raises(Problem, match="no divergence 'kll'; did you mean 'kl'"):
+    with pytest.raises(Problem, match="unknown divergence 'kll'; did you mean 'kl'"):
         divergence("kll")
     with pytest.raises(Problem, match="A has 10 rows; at least 20 are needed"):
         estimate(np.zeros((10, 1)), np.zeros((30, 1)))

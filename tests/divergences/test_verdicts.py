@@ -115,10 +115,10 @@ def test_the_mean_log_density_of_the_truth_is_minus_its_entropy() -> None:
 
 def test_models_that_do_not_fit_the_rows_are_refused() -> None:
     x = np.random.default_rng(0).normal(size=(50, 3))
-    with pytest.raises(Problem, match="not one a row"):
+    with pytest.raises(Problem, match="not one per row"):
         goodness(x, {"m": Normal(torch.zeros(3), torch.ones(3))})
     assert goodness(x, {"m": Independent(Normal(torch.zeros(3), torch.ones(3)), 1)}, permutations=10).best == "m"
-    with pytest.raises(Problem, match="'m' has no density at rows of 3 columns"):
+    with pytest.raises(Problem, match="'m' has no density for rows of 3 columns"):
         goodness(x, {"m": MultivariateNormal(torch.zeros(2), torch.eye(2))})
     with pytest.raises(Problem, match="at least one model"):
         goodness(x, {})
@@ -162,10 +162,10 @@ def test_few_rows_and_images() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "sentence"),
     [
-        (np.zeros((9, 2)), np.zeros((9, 3)), "A has 2 columns and B has 3"),
+        (np.zeros((9, 2)), np.zeros((9, 3)), "A has 2 columns but B has 3"),
         (np.zeros((9, 2)), np.full((9, 2), np.nan), "B has 18 values that are NaN or infinite"),
         (np.zeros((4, 2)), np.zeros((9, 2)), "A has 4 rows; at least 5 are needed"),
-        (np.zeros((9, 2)), np.array(["x"] * 9), "B holds values of type"),
+        (np.zeros((9, 2)), np.array(["x"] * 9), "B has values of type"),
         (np.zeros(()), np.zeros((9, 2)), "one row per example"),
         (np.zeros((9, 0)), np.zeros((9, 0)), "one row per example"),
         (np.ones((9, 2)), np.ones((9, 2)), "all points are equal"),
@@ -183,8 +183,8 @@ def test_bad_samples_are_refused_in_one_sentence(a: NDArray[Any], b: NDArray[Any
         ({"level": 1.5}, "between 0 and 1"),
         ({"most": 3}, "at least 5"),
         ({"permutations": 0}, "at least 1"),
-        ({"bandwidth": -1.0}, "positive number"),
-        ({"divergences": ["k"]}, "no divergence 'k'"),
+        ({"bandwidth": -1.0}, "must be positive"),
+        ({"divergences": ["k"]}, "unknown divergence 'k'"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], sentence: str) -> None:
@@ -194,7 +194,7 @@ def test_bad_options_are_refused(options: dict[str, Any], sentence: str) -> None
 
 def test_variables_that_cannot_be_paired_are_refused() -> None:
     x = np.random.default_rng(0).normal(size=(30, 1))
-    with pytest.raises(Problem, match="row i of both is one example"):
+    with pytest.raises(Problem, match="row i of both must be the same example"):
         independence(x, x[:25])
     with pytest.raises(Problem, match="B is the same in all rows"):
         independence(x, np.ones((30, 1)))

@@ -103,7 +103,7 @@ def test_arrays_and_what_is_wrong_with_them() -> None:
     rng = np.random.default_rng(1)
     factors = rng.integers(3, size=(300, 2))
     codes = factors + 0.1 * rng.standard_normal((300, 2))
-    with pytest.raises(Problem, match="asks for 5,010 rows and there are 300"):
+    with pytest.raises(Problem, match="needs 5,010 rows but there are 300"):
         downstream(Rows(codes, factors), mode="logistic")
     found = downstream(Rows(codes, factors, allow_smaller=True), mode="logistic", sizes=(10, 100, 1000))
     assert found["downstream-100"].settings["test"] == 200
@@ -112,7 +112,7 @@ def test_arrays_and_what_is_wrong_with_them() -> None:
     assert found["efficiency-100"].value is None
     with pytest.raises(Problem, match="continuous"):
         downstream(Rows(codes, codes, allow_smaller=True))
-    with pytest.raises(Problem, match="no predictor 'forest'"):
+    with pytest.raises(Problem, match="unknown predictor 'forest'"):
         downstream(Rows(codes, factors, allow_smaller=True), mode="forest")  # type: ignore[arg-type]
     with pytest.raises(Problem, match="at least one label"):
         downstream(Rows(codes, factors, allow_smaller=True), sizes=())

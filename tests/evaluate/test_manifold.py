@@ -89,7 +89,7 @@ def test_data_beside_codes_with_labels() -> None:
 def test_the_figure_of_the_roll(roll: Atlas) -> None:
     assert isinstance(manifold(roll), Figure)
     assert isinstance(manifold(roll, "height"), Figure)
-    with pytest.raises(Problem, match="no true coordinate 'heigth'; did you mean 'height'"):
+    with pytest.raises(Problem, match="unknown true coordinate 'heigth'; did you mean 'height'"):
         manifold(roll, "heigth")
 
 
@@ -103,5 +103,5 @@ def test_mistakes_are_said() -> None:
         atlas(x[:10])
     with pytest.raises(Problem, match="'labels' has shape"):
         atlas(x, labels=np.zeros(3))
-    with pytest.raises(Problem, match="a map already"):
+    with pytest.raises(Problem, match="needs no map"):
         atlas(x[:, :1])

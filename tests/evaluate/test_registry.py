@@ -66,7 +66,7 @@ def test_what_all_stands_for() -> None:
     assert [entry.name for entry in chosen(["all"], has_sentences=False)] == ["likelihood", *of_codes()]
     assert [entry.name for entry in chosen(["all"], has_sentences=True)][-1] == "text"
     assert [entry.name for entry in chosen(["sap", "likelihood", "sap"], True)] == ["sap", "likelihood"]
-    with pytest.raises(Problem, match="no metric 'likelyhood'; did you mean 'likelihood'"):
+    with pytest.raises(Problem, match="unknown metric 'likelyhood'; did you mean 'likelihood'"):
         chosen(["likelyhood"], True)
 
 

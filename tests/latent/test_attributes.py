@@ -80,7 +80,7 @@ def test_what_is_wrong_is_said() -> None:
         attribute_vector(codes, [1, 1, 1])
     with pytest.raises(Problem, match="one label for each"):
         attribute_vector(codes, [1, 0])
-    with pytest.raises(Problem, match="there or not"):
+    with pytest.raises(Problem, match="must be true and false"):
         attribute_vector(codes, [1, 2, 3])
     with pytest.raises(Problem, match="NaN"):
         attribute_vector(codes * np.nan, [1, 0, 1])

@@ -51,7 +51,7 @@ def test_options_round_trip(name: str) -> None:
         assert entry.validate(json.loads(json.dumps(options)), kind) == options
         typed = {key: str(value) for key, value in options.items()}
         assert entry.validate(typed, kind) == options, "as typed in a shell"
-    with pytest.raises(Problem, match="no option --no-such"):
+    with pytest.raises(Problem, match="unknown option --no-such"):
         entry.validate({"no_such": 1}, "pixels")
 
 

@@ -1,4 +1,4 @@
-"""Grids and moving pictures, pixel for pixel."""
+"""Grids and animations, pixel for pixel."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_moving_picture_runs_forth_and_back(shape: tuple[int, ...], tmp_path: 
 def test_what_is_no_grid_is_refused() -> None:
     with pytest.raises(Problem, match=r"\(rows, cols, C, H, W\)"):
         mosaic(np.zeros((3, 1, 8, 8)))
-    with pytest.raises(Problem, match="moving picture"):
+    with pytest.raises(Problem, match="animation"):
         save_gif(np.zeros((8, 8)), Path("never.gif"))
 
 

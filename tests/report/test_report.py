@@ -151,7 +151,7 @@ def test_what_a_model_cannot_have_is_said(pixels: DataSet, tmp_path: Path) -> No
     outline = Outline(page)
     assert "<h3>Log-likelihood, post hoc</h3>" in page
     assert "<h3>Log-likelihood</h3>" not in page
-    assert "Not shown: q(z|x) has no density, so there is no rate per dimension." in outline.text
+    assert "Not shown: q(z|x) has no density, so there is no KL per dimension." in outline.text
     assert "—" in outline.text
 
 

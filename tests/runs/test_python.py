@@ -207,5 +207,5 @@ def test_the_estimator_in_a_pipeline() -> None:
     assert model.set_params(beta=2, latent=3).fit(X).transform(X).shape == (50, 3)
     assert model.inverse_transform(model.transform(X)).shape == (50, 6)
     assert make_pipeline(StandardScaler(), clone(model)).fit_transform(X).shape == (50, 3)
-    with pytest.raises(elboroom.Problem, match="no option --bta"):
+    with pytest.raises(elboroom.Problem, match="unknown option --bta"):
         elboroom.VAE("beta-vae", bta=4).fit(X)

@@ -57,10 +57,10 @@ def test_a_study_may_grow_but_not_change(tables: dict[str, Any], finished: Path)
     assert run_study(more(tables, seeds=3), finished, engine, quiet=True)["done"] == 12
     assert len(engine.did) == 4
     assert all("-s2-" in name for name in engine.did)
-    with pytest.raises(Problem, match="4 of its runs are not asked for here"):
+    with pytest.raises(Problem, match="4 of its runs are not in this one"):
         run_study(Study.of(tables), finished, Here(), quiet=True)
     longer = more(tables, every={**tables["every"], "steps": 13})
-    with pytest.raises(Problem, match="holds another study"):
+    with pytest.raises(Problem, match="has another study"):
         run_study(longer, finished, Here(), quiet=True)
     assert len(lines(finished, "done")) == 12
 
@@ -223,7 +223,7 @@ def test_a_disk_that_has_no_room_for_all_is_told_after_the_first_run(
 ) -> None:
     monkeypatch.setattr("elboroom.studies.store.disk.free", lambda folder: 1000)
     one = more(tables, runs=[{"method": "beta-vae", "beta": [1, 2]}], seeds=1)
-    with pytest.warns(UserWarning, match=r"2 runs like the first take about .* and 1 kB are free") as told:
+    with pytest.warns(UserWarning, match=r"2 runs like the first need about .* but only 1 kB are free") as told:
         run_study(one, tmp_path / "out", Here(), quiet=True)
     assert len([w for w in told if "like the first" in str(w.message)]) == 1
 

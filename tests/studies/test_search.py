@@ -171,17 +171,17 @@ def test_a_metric_of_ones_own_is_searched_for_with_a_goal(
         return Result(float(source.mu.max()), mode)
 
     study = Study.of({**tables, "search": {"metric": "of-my-own"}})
-    with pytest.raises(Problem, match="nothing says which way of-my-own is better: give --goal min or --goal max"):
+    with pytest.raises(Problem, match="of-my-own has no better direction; give --goal min or --goal max"):
         Trials(study, tmp_path)
     assert Trials(study.searching(goal="min"), tmp_path).direction == "minimize"
 
 
 def test_mistakes_of_a_search(sought: Study, tables: dict[str, Any], tmp_path: Path, elbo: Elbo) -> None:
     out = tmp_path / "out"
-    with pytest.raises(Problem, match="no measured quantity 'distorsion'; did you mean 'distortion'"):
+    with pytest.raises(Problem, match="unknown metric 'distorsion'; did you mean 'distortion'"):
         run_study(sought.searching(metric="distorsion"), out, Made(), quiet=True)
     for neither in ("rate", "active_units"):
-        with pytest.raises(Problem, match=f"nothing says which way {neither} is better: give --goal min or --goal max"):
+        with pytest.raises(Problem, match=f"{neither} has no better direction; give --goal min or --goal max"):
             run_study(sought.searching(metric=neither), out, Made(), quiet=True)
     assert Trials(sought.searching(metric="rate", goal="max"), out).direction == "maximize"
     with pytest.raises(Problem, match="goal 'up'"):

@@ -60,7 +60,7 @@ def test_draws_stay_in_their_range_are_different_and_the_same_every_time() -> No
 def test_whole_numbers_reach_both_ends() -> None:
     entry = {"method": "vae", "draws": 4, "latent": {"low": 2, "high": 5, "whole": True}}
     assert sorted(c.options["latent"] for c in study(entry).cells()) == [2, 3, 4, 5]
-    with pytest.raises(Problem, match="no 5 different draws of latent"):
+    with pytest.raises(Problem, match="not 5 distinct draws of latent"):
         study({**entry, "draws": 5}).cells()
 
 
@@ -105,18 +105,18 @@ def test_a_million_runs_are_counted_and_tried_without_being_made() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no method": ({"beta": 4}, "names no method"),
+    "no method": ({"beta": 4}, "has no method"),
     "zip of two lengths": ({"method": "dip-vae-i", "zip": {"off": [1, 2], "diag": [1]}}, "off 2, diag 1"),
-    "zip of numbers": ({"method": "dip-vae-i", "zip": {"off": 1}}, "lists that go together"),
-    "said twice": ({"method": "beta-vae", "beta": [1], "zip": {"beta": [2]}}, "beta is said twice"),
-    "range without draws": ({"method": "beta-vae", "beta": {"low": 1, "high": 2}}, "say draws = N"),
+    "zip of numbers": ({"method": "dip-vae-i", "zip": {"off": 1}}, "must be a table of lists"),
+    "said twice": ({"method": "beta-vae", "beta": [1], "zip": {"beta": [2]}}, "beta is set twice"),
+    "range without draws": ({"method": "beta-vae", "beta": {"low": 1, "high": 2}}, "set draws = N"),
     "draws without range": ({"method": "beta-vae", "draws": 3}, "a range to draw from"),
     "draws of half": ({"method": "beta-vae", "draws": 0.5, "beta": {"low": 1, "high": 2}}, "not 0.5"),
     "empty range": ({"method": "beta-vae", "draws": 1, "beta": {"low": 3, "high": 2}}, "from 3 to 2"),
     "logarithm of zero": ({"method": "beta-vae", "draws": 1, "beta": {"low": 0, "high": 2, "log": True}}, "above 0"),
     "unknown word": ({"method": "beta-vae", "draws": 1, "beta": {"low": 0, "hihg": 2}}, "did you mean 'high'?"),
     "half a range": ({"method": "beta-vae", "draws": 1, "beta": {"low": 0}}, "needs numbers low and high"),
-    "negative seed": ({"method": "vae", "seeds": [-1]}, "seeds is a number of seeds"),
+    "negative seed": ({"method": "vae", "seeds": [-1]}, "seeds must be a number of seeds"),
 }
 
 

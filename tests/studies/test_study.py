@@ -95,16 +95,20 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "option out of range": (RUN + "beta = [1, -2]", "", "--beta -2"),
     "no number": (RUN + "beta = ['much']", "", "--beta 'much'"),
     "unknown method": ("[[runs]]\nmethod = 'beta-va'", "", "did you mean 'beta-vae'?"),
-    "empty grid": (RUN + "beta = []", "", "has no run: a list in it is empty"),
+    "empty grid": (RUN + "beta = []", "", "has no run; a list in it is empty"),
     "no seeds": (RUN, "seeds = 0", "has no run"),
     "no runs": ("", "", "needs [[runs]]"),
     "unknown table": (RUN + "[mesure]\nsamples = 3", "", "has no 'mesure'; did you mean 'measure'?"),
     "unknown word of measure": (RUN + "[measure]\nsample = 3", "", "has no 'sample'; did you mean 'samples'?"),
     "unknown metric": (RUN + "[measure]\nmetrics = ['mgi']", "", "did you mean 'mig'?"),
     "unknown mode": (RUN + "[measure]\nmetrics = ['mig']\nmode = 'modren'", "", "did you mean 'modern'?"),
-    "mode of another metric": (RUN + "[measure]\nmetrics = ['mig']\nmode = { mig = 'hist' }", "", "mode of mig 'hist'"),
+    "mode of another metric": (
+        RUN + "[measure]\nmetrics = ['mig']\nmode = { mig = 'hist' }",
+        "",
+        "mig has no mode 'hist'",
+    ),
     "bad number of measure": (RUN + "[measure]\nsamples = 0", "", "measure.samples 0"),
-    "no TOML": ("[[runs", "", "is no TOML"),
+    "no TOML": ("[[runs", "", "is not valid TOML"),
     "no such data": (RUN, "", "nowhere.npz"),
     "illegal pair": ("[[runs]]\nmethod = 'vae'\nposterior = 'point'", "", "--posterior gaussian"),
     "too large a batch": (RUN + "batch_size = 500", "", "a batch of 500 is more than"),
@@ -133,7 +137,7 @@ def test_a_million_runs_ask_first(elbo: Elbo, squares: Path, tmp_path: Path, mon
     for command in ("run", "plan"):
         code, _, err = elbo("study", command, file, "--out", tmp_path / "out")
         assert code == 2
-        assert f"elbo: {file} has 1,000,000 runs: say --yes if you mean it\n" == err
+        assert f"elbo: {file} has 1,000,000 runs; use --yes to run them all\n" == err
     asked = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
@@ -159,21 +163,21 @@ def test_other_mistakes_of_the_command(elbo: Elbo, squares: Path, tmp_path: Path
 
     out = ["--out", tmp_path / "out"]
     refused("did you mean 'reference'?", "run", "refrence")
-    refused("there is no study", "run", tmp_path / "nothing.toml")
+    refused("does not exist", "run", tmp_path / "nothing.toml")
     refused("is not the folder of a study", "table", tmp_path)
     refused("did you mean 'ray'?", "run", file, "--engine", "rey", *out)
-    refused("--address is for --engine ray", "run", file, "--address", "a:1", *out)
+    refused("--address needs --engine ray", "run", file, "--address", "a:1", *out)
     refused("no Ray cluster answers at 127.0.0.1:9", "run", file, "--engine", "ray", "--address", "127.0.0.1:9", *out)
     refused("HOST:PORT", "run", file, "--engine", "ray", "--address", "nonsense", *out)
     refused("--workers 0", "run", file, "--workers", 0, *out)
     refused("cannot be written", "run", file, "--to", "file:///proc/nowhere", *out)
     refused("--to", "run", file, "--to", "carrier-pigeon://there", *out)
-    refused("are for --search", "run", file, "--metric", "elbo", *out)
-    refused("no search 'grid'", "run", file, "--search", "grid", *out)
+    refused("need --search", "run", file, "--metric", "elbo", *out)
+    refused("unknown search 'grid'", "run", file, "--search", "grid", *out)
     assert not (tmp_path / "out").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
-    refused("holds no study", "run", file, "--out", tmp_path / "mine")
+    refused("is not a study", "run", file, "--out", tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
 
 

@@ -65,17 +65,17 @@ def test_a_penalty_of_ones_own_trains_is_logged_and_resumes(bench: Bench, tmp_pa
 def test_a_penalty_that_nobody_registered_is_refused(
     bench: Bench, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Problem, match=r"no penalty of the aggregate 'far'.*registered by importing the module"):
+    with pytest.raises(Problem, match=r"unknown aggregate penalty 'far'.*import the module"):
         bench.train("regularised-vae", tmp_path / "early", **OWN | {"r1": "kl"})
     assert not (tmp_path / "early").exists()
     before = penalties._PENALTIES
     request.getfixturevalue("own")
-    with pytest.raises(Problem, match="no penalty of the example 'far'"):
+    with pytest.raises(Problem, match="unknown example penalty 'far'"):
         bench.train("regularised-vae", tmp_path / "mixed", **OWN | {"r1": "far"})
     with pytest.raises(Killed):
         bench.train("regularised-vae", tmp_path / "run", bar=act_at(WHOLE - 1, kill), **OWN)
     monkeypatch.setattr(penalties, "_PENALTIES", before)
     for again in (load, resume):
-        with pytest.raises(Problem, match="no penalty of the example 'wide'"):
+        with pytest.raises(Problem, match="unknown example penalty 'wide'"):
             again(tmp_path / "run", data=bench.data)
     assert newest(tmp_path / "run").step == HALF, "what was computed is kept"

@@ -183,7 +183,7 @@ def test_a_logger_that_fails_is_left_behind_and_catches_up(
 
     with monkeypatch.context() as patch:
         patch.setattr(writers.TensorBoard, "scalars", gone)
-        with pytest.warns(UserWarning, match=r"--logger tensorboard is left behind \(the server is gone\)"):
+        with pytest.warns(UserWarning, match=r"--logger tensorboard stopped \(the server is gone\)"):
             run = elboroom.train("vae", pixels, tmp_path / "run", logger="tensorboard", **TINY)
     assert run.step == 8
     assert [step for step, _ in in_tensorboard(run.folder, "nll")] == [2, 4]
@@ -201,7 +201,7 @@ def test_two_processes_log_once(pixels: DataSet, tmp_path: Path) -> None:
 def test_mistakes_are_told_before_anything_is_written(
     pixels: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Problem, match="no logger 'tensorbord'; did you mean 'tensorboard'"):
+    with pytest.raises(Problem, match="unknown logger 'tensorbord'; did you mean 'tensorboard'"):
         elboroom.train("vae", pixels, tmp_path / "run", logger="tensorbord", **TINY)
     for name in READ:
         monkeypatch.setitem(sys.modules, name, None)

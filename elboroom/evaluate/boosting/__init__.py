@@ -28,7 +28,7 @@ def fast() -> Any:
     try:
         return import_module("elboroom.evaluate.boosting.stages").Boosting
     except (ImportError, AttributeError) as error:
-        warnings.warn(f"boosting uses scikit-learn's own booster, which is slower: {error}", stacklevel=3)
+        warnings.warn(f"boosting falls back to scikit-learn, which is slower: {error}", stacklevel=3)
         return None
 
 

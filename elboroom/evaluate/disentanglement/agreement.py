@@ -53,7 +53,7 @@ def rank_agreement(
     right = left if columns is None else {name: np.asarray(s, dtype=np.float64) for name, s in columns.items()}
     lengths = {score.shape for score in (*left.values(), *right.values())}
     if len(lengths) != 1 or len(next(iter(lengths))) != 1:
-        raise Problem(f"scores are compared over the same models, not over {sorted(lengths)}")
+        raise Problem(f"scores must be of the same models; their lengths are {sorted(lengths)}")
     shape = len(left), len(right)
     correlation, p, n = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, np.int64)
     for i, a in enumerate(left.values()):
@@ -105,10 +105,10 @@ def selection_regret(score: ArrayLike, rule: ArrayLike, lower_is_better: bool = 
     """Regret of picking the model with the highest (or lowest) `rule`, both (models,); models that lack either are out."""
     s, r = (np.asarray(values, dtype=np.float64) for values in (score, rule))
     if s.shape != r.shape or s.ndim != 1:
-        raise Problem(f"a score and a rule are compared over the same models, not over {s.shape} and {r.shape}")
+        raise Problem(f"a score and a rule must be of the same models; their shapes are {s.shape} and {r.shape}")
     both = np.flatnonzero(np.isfinite(s) & np.isfinite(r))
     if not len(both):
-        raise Problem("no model has both the score and the value of the rule")
+        raise Problem("no model has both the score and a value of the rule")
     picked = int(both[np.argmin(r[both]) if lower_is_better else np.argmax(r[both])])
     rank = float(rankdata(-s[both])[both == picked][0])
     return Regret(float(s[both].max() - s[picked]), picked, rank, len(both))
@@ -121,7 +121,7 @@ def variance_explained(score: ArrayLike, *groups: Sequence[object]) -> float | N
     """
     s = np.asarray(score, dtype=np.float64)
     if not groups or any(len(group) != len(s) for group in groups):
-        raise Problem(f"every one of {len(s)} models needs its group")
+        raise Problem(f"give one group for each of the {len(s)} models")
     cells = list(zip(*groups, strict=True))
     known = np.isfinite(s)
     names = {cell: c for c, cell in enumerate(dict.fromkeys(cells))}

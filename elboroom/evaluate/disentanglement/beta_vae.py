@@ -87,7 +87,7 @@ def beta_vae(source: Source, seed: int, mode: str, rescale: bool = False) -> Res
     rescale: gives (accuracy - 1/K) / (1 - 1/K), which is 0 at chance.
     """
     if len(source.sizes) < 2:
-        return Result(None, mode, reason="with one factor to tell, every code scores 1")
+        return Result(None, mode, reason="there is only one factor, so every code would score 1")
     protocol, rng = MODES[mode], stream(seed, "beta-vae", mode)
     train = _differences(source, rng, protocol.train, protocol.length)
     for _ in range(protocol.draws):

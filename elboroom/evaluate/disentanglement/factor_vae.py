@@ -57,7 +57,7 @@ def factor_vae(source: Source, seed: int, mode: str, threshold: float | None = N
     threshold: the standard deviation below which a dimension has no vote, by default that of the mode.
     """
     if len(source.sizes) < 2:
-        return Result(None, mode, reason="with one factor to tell, every code scores 1")
+        return Result(None, mode, reason="there is only one factor, so every code would score 1")
     protocol, rng = MODES[mode], stream(seed, "factor-vae", mode)
     bound = protocol.threshold if threshold is None else threshold
     index = source.every() if protocol.variances is None else source.batch(rng, protocol.variances)

@@ -66,7 +66,7 @@ def checked(
         turned = " (are the codes transposed?)" if table.ndim == 2 and z.shape[1] == len(table) else ""
         raise Problem(f"codes of shape {z.shape} and factors of shape {table.shape} have different lengths{turned}")
     if not table.shape[1]:
-        raise Problem(f"factors of shape {table.shape} hold no factor")
+        raise Problem(f"factors of shape {table.shape} have no factor column")
     count = table.shape[1]
     if names is None:
         names = [str(c) for c in getattr(factors, "columns", [f"factor {k}" for k in range(count)])]
@@ -74,7 +74,7 @@ def checked(
         said = f"{len(names)} names" if len(names) != count else f"{len(kinds or ())} kinds"
         raise Problem(f"there are {count} factors but {said}")
     if factor_bins is not None and factor_bins < 2:
-        raise Problem(f"a factor is cut into at least 2 bins, not {factor_bins}")
+        raise Problem(f"a factor needs at least 2 bins, not {factor_bins}")
     columns = [
         _column(table[:, k], str(names[k]), None if kinds is None else kinds[k], factor_bins) for k in range(count)
     ]
@@ -100,9 +100,9 @@ def checked_codes(codes: ArrayLike) -> Floats:
         z = np.asarray(codes)
         z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise Problem(f"codes are numbers of shape (n, J): {error}") from error
+        raise Problem(f"codes must be numbers of shape (n, J): {error}") from error
     if z.ndim != 2:
-        raise Problem(f"codes have shape (n, J), one row for each example, not {z.shape}")
+        raise Problem(f"codes must have shape (n, J), one row per example, not {z.shape}")
     if not z.size:
         raise Problem(f"codes of shape {z.shape} are empty")
     bad = ~np.isfinite(z)
@@ -125,7 +125,7 @@ def _column(raw: NDArray[Any], name: str, kind: str | None, bins: int | None) ->
         bad = np.flatnonzero(~np.isfinite(column))
         raise Problem(f"{len(bad)} values of factor '{name}' are NaN or infinite, the first in row {bad[0]}")
     if not numeric and kind != "categorical":
-        raise Problem(f"the values of factor '{name}' are no numbers, so its kind is categorical, not {kind}")
+        raise Problem(f"the values of factor '{name}' are not numbers, so its kind must be categorical, not {kind}")
     distinct, classes = np.unique(column, return_inverse=True)
     classes = classes.reshape(-1).astype(np.int64)
     if kind == "categorical":

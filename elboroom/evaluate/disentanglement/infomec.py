@@ -96,7 +96,7 @@ def _concentrated(axis: int, source: Source, seed: int, mode: str, n: int, discr
     if not live.any():
         return Result(0.0, mode, settings=settings, parts=parts)
     if information[live].shape[axis] == 1:
-        reason = "InfoM needs two factors, there is one" if axis else "InfoC needs two active dimensions, there is one"
+        reason = "InfoM needs two factors; there is one" if axis else "InfoC needs two active dimensions; there is one"
         return Result(None, mode, settings=settings, parts=parts, reason=reason)
     return Result(concentration(information[live], axis), mode, settings=settings, parts=parts)
 

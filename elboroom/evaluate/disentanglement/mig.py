@@ -66,7 +66,7 @@ def mig(
     said = ("shape",) if without is None and mode == "continuous-quadrature" else without or ()
     kept = np.array([name not in said for name in source.names])
     if not kept.any():
-        raise Problem(f"no factor is left without {', '.join(said)}")
+        raise Problem(f"no factor is left after leaving out {', '.join(said)}")
     h = entropy(factors)  # (K,)
     gaps = np.divide(gap(mi), h, out=np.zeros_like(h), where=h > 0)
     parts: dict[str, Any] = {"mi": mi, "entropy": h, "gaps": gaps}

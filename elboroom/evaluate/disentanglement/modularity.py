@@ -61,7 +61,7 @@ def measure_modularity(source: Source, seed: int, mode: str, n: int = 10_000, bi
     parts: dict[str, Any] = {"information": information}
     settings: dict[str, Any] = {"n": len(codes), "bins": bins}
     if classes.shape[1] < 2:
-        return Result(None, mode, settings=settings, parts=parts, reason="modularity needs two factors, there is one")
+        return Result(None, mode, settings=settings, parts=parts, reason="modularity needs two factors; there is one")
     parts["dimensions"] = each = modularity(information)
     counted = np.ones(len(each), bool)
     if mode == "modern":
@@ -136,9 +136,7 @@ def measure_explicitness(source: Source, seed: int, mode: str, train: int = 10_0
     settings = {"train": len(codes), "test": len(others), "solver": solver, "chance": float(scale(0.5))}
     value = float(scale(_mean(means[:, 1])))
     if np.isnan(value):
-        return Result(
-            None, mode, settings=settings, parts=parts, reason="no factor has two values among the test points"
-        )
+        return Result(None, mode, settings=settings, parts=parts, reason="no factor has two values in the test points")
     return Result(value, mode, settings=settings, parts=parts)
 
 

@@ -72,9 +72,9 @@ def rate_split(
     The errors are those of the samples: what another choice of rows would change comes on top.
     """
     if mu.shape != logvar.shape or mu.ndim != 2 or not len(mu):
-        raise Problem(f"means and log-variances share one shape (N, J), not {mu.shape} and {logvar.shape}")
+        raise Problem(f"means and log-variances must have the same shape (N, J), not {mu.shape} and {logvar.shape}")
     if samples < 2 or components < 2:
-        raise Problem(f"the rate is split by at least 2 samples and 2 components, not {samples} and {components}")
+        raise Problem(f"the split of the KL needs at least 2 samples and 2 components, not {samples} and {components}")
     per_dimension = rates(mu, logvar)
     if not np.isfinite(per_dimension).all():
         bad = ", ".join(map(str, np.flatnonzero(~np.isfinite(per_dimension))))
@@ -176,7 +176,7 @@ class _MonteCarlo:
 @lru_cache(maxsize=1)  # the three parts are read off one computation
 def _split(source: Source, seed: int, mode: Mode, samples: int, components: int) -> RateSplit:
     if source.logvar is None:
-        raise Problem("the split of the rate needs log-variances of q(z|x), and there are none")
+        raise Problem("the split of the KL needs the log-variances of q(z|x); none are given")
     return rate_split(source.mu, source.logvar, mode, seed, samples, components)
 
 
@@ -247,14 +247,14 @@ def active_units(
     """Which dimensions are active, (J,): Var(mu_j) > 0.01, mean KL_j > 0.01, or std(mu_j) >= 0.05."""
     if rule == "au-kl":
         if logvar is None:
-            raise Problem("au-kl needs the log-variances of q(z|x): use au-var or au-std")
+            raise Problem("au-kl needs the log-variances of q(z|x); use au-var or au-std")
         return rates(mu, logvar) > (0.01 if threshold is None else threshold)
     variance = np.var(mu, axis=0, ddof=1, dtype=np.float64) if len(mu) > 1 else np.zeros(mu.shape[1])
     if rule == "au-var":
         return np.asarray(variance > (0.01 if threshold is None else threshold))
     if rule == "au-std":
         return np.asarray(np.sqrt(variance) >= (0.05 if threshold is None else threshold))
-    raise Problem(f"active units are counted by au-var, au-kl or au-std, not by '{rule}'")
+    raise Problem(f"active units are counted by au-var, au-kl or au-std, not '{rule}'")
 
 
 @metric(

@@ -136,7 +136,7 @@ def _of_run(
     """One metric of a run."""
     entry = find(name)
     if entry.against is not None and type(subject.run.model.prior) is not entry.against:
-        raise Problem(f"{name} is against N(0, I), which is not the prior of this run")
+        raise Problem(f"{name} compares with N(0, I), which is not the prior of this run")
     return {name: entry(subject.source(representation, smaller), seed, mode, interval)}
 
 

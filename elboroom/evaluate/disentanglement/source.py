@@ -52,11 +52,11 @@ class Source(ABC):
         if representation not in get_args(Representation):
             raise unknown("representation", representation, get_args(Representation))
         if representation == "sampled" and logvar is None:
-            raise Problem(
-                "nothing but the means of q(z|x) is known here: only the representation 'mean' can be measured"
-            )
+            raise Problem("only the means of q(z|x) are given; use the representation 'mean'")
         if logvar is not None and logvar.shape != mu.shape:
-            raise Problem(f"log-variances of shape {logvar.shape} do not fit codes of shape {mu.shape}")
+            raise Problem(
+                f"log-variances have shape {logvar.shape} but codes have shape {mu.shape}; they must be the same"
+            )
         self.mu, self.logvar, self.representation = mu, logvar, representation  # (N, J)
 
     def __len__(self) -> int:
@@ -120,9 +120,9 @@ class Source(ABC):
     def require(self, need: str, metric: str, mode: str) -> None:
         """Refuses a metric for which these factors or codes do not do."""
         if need != "codes" and not self.sizes:
-            raise Problem(f"{metric} compares codes with factors, and there are none")
+            raise Problem(f"{metric} compares codes with factors; no factors are given")
         if need == "density" and self.logvar is None:
-            raise Problem(f"{metric} in mode '{mode}' needs log-variances of q(z|x), and there are none")
+            raise Problem(f"{metric} in mode '{mode}' needs the log-variances of q(z|x); none are given")
 
     def every(self) -> Ints:
         """The index of all points."""
@@ -168,13 +168,11 @@ class Grid(Source):
         table = checked_codes(mu)
         super().__init__(table, None if logvar is None else np.asarray(logvar), representation)
         if math.prod(sizes) != len(table):
-            raise Problem(
-                f"a grid of {' x '.join(map(str, sizes)) or 'no'} factors is not a table of {len(table):,} codes"
-            )
+            raise Problem(f"a grid of {' x '.join(map(str, sizes)) or 'no'} factors does not have {len(table):,} codes")
         names = [f"factor {k}" for k in range(len(sizes))] if names is None else list(names)
         kinds = ["ordinal"] * len(sizes) if kinds is None else list(kinds)
         if len(names) != len(sizes) or len(kinds) != len(sizes):
-            raise Problem(f"there are {len(sizes)} factors, {len(names)} names and {len(kinds)} kinds")
+            raise Problem(f"there are {len(sizes)} factors but {len(names)} names and {len(kinds)} kinds")
         strides = np.cumprod([1, *reversed(sizes)])[:-1][::-1]
         kept = [k for k, size in enumerate(sizes) if size > 1]
         self.dropped = tuple(names[k] for k in range(len(sizes)) if k not in kept)
@@ -283,13 +281,13 @@ class Rows(Source):
         if need not in ("classes", "density"):
             return
         for name, kind, size in zip(self.names, self.kinds, self.sizes, strict=True):
-            mend = "cut it with factor_bins=10, or say in kinds that it is ordinal"
+            mend = "bin it with factor_bins=10, or set its kind to ordinal"
             if kind == "continuous":
-                raise Problem(
-                    f"factor '{name}' is continuous and {metric} in mode '{mode}' tells classes apart: {mend}"
-                )
+                raise Problem(f"factor '{name}' is continuous, but {metric} in mode '{mode}' needs classes; {mend}")
             if size > MOST:
-                raise Problem(f"factor '{name}' has {size:,} values: it is probably continuous; say so in kinds")
+                raise Problem(
+                    f"factor '{name}' has {size:,} values, so it is probably continuous; set its kind to continuous"
+                )
 
     def factors_at(self, index: Ints) -> Ints:
         """The classes of the factors, (..., K)."""
@@ -302,7 +300,7 @@ class Rows(Source):
     def _enough(self, n: int) -> None:
         if n > len(self) and not self.allow_smaller:
             raise Problem(
-                f"this protocol asks for {n:,} rows and there are {len(self):,}: hand in more, or take what there is "
+                f"this protocol needs {n:,} rows but there are {len(self):,}; give more, or use all there are "
                 "(--smaller, allow_smaller=True)"
             )
 
@@ -316,7 +314,7 @@ class Rows(Source):
         self._enough(train + test)
         if train + test > len(self):
             if len(self) < 2:
-                raise Problem("at least 2 rows are needed, one to fit on and one to test on")
+                raise Problem("at least 2 rows are needed, one for training and one for testing")
             train = min(len(self) - 1, max(1, round(len(self) * train / (train + test))))
             test = len(self) - train
         order = np.asarray(rng.permutation(len(self)))
@@ -333,7 +331,7 @@ class Rows(Source):
             if np.sum(count >= 2) >= 2:
                 usable.append((k, order, start[column], count[column], np.flatnonzero(count[column] >= 2)))
         if not usable:
-            raise Problem("no factor has two values that are held by two rows each, so none can be fixed")
+            raise Problem("no factor has two values with two rows each, so none can be fixed")
         return usable
 
     @property
@@ -349,7 +347,7 @@ class Rows(Source):
         shelves = self._shelves
         alone = [f"{rare} of '{name}'" for name, rare in self.rare.items() if rare]
         if alone:
-            warnings.warn(f"values held by a single row are left out: {', '.join(alone)}", stacklevel=4)
+            warnings.warn(f"values with a single row are left out: {', '.join(alone)}", stacklevel=4)
         which = np.asarray(rng.randint(len(shelves), size=n))
         labels = np.array([shelf[0] for shelf in shelves])[which]
         rows, partners = np.empty((n, length if paired else 1), np.int64), np.empty((n, length), np.int64)

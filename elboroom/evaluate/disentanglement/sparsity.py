@@ -21,7 +21,7 @@ def hoyer(codes: Floats) -> NDArray[np.float64]:
     """
     dims = codes.shape[1]
     if dims < 2:
-        raise Problem("Hoyer sparsity compares at least 2 dimensions")
+        raise Problem("Hoyer sparsity needs at least 2 dimensions")
     y = np.abs(codes.astype(np.float64))
     top = y.max(1, keepdims=True)
     y = np.divide(y, top, out=np.ones_like(y), where=top > 0)  # the ratio of norms knows no scale: none can overflow
@@ -45,5 +45,5 @@ def measure_sparsity(source: Source, seed: int, mode: str, n: int = 10_000) -> R
     y = scaled(source.points(stream(seed, "sparsity", mode), n)[0])
     settings = {"n": len(y), "active": y.shape[1]}
     if y.shape[1] == 1:
-        return Result(None, mode, settings=settings, reason="one dimension has spread, so none can be spared")
+        return Result(None, mode, settings=settings, reason="only one dimension varies, so sparsity has no meaning")
     return Result(float(hoyer(y).mean()) if y.shape[1] else 0.0, mode, settings=settings)

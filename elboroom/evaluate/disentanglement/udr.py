@@ -82,11 +82,11 @@ def of_runs(subjects: Sequence[Subject], n: int = 10_000) -> dict[str, Result]:
     """UDR of each of several runs that differ in their seed only, on the same examples, by their folders."""
     runs = [subject.run for subject in subjects]
     if len(runs) < 2:
-        raise Problem("udr compares runs with one another: name at least two")
+        raise Problem("udr compares runs; give at least two")
     if len({run.data.hash for run in runs}) > 1:
-        raise Problem("udr compares runs on the same data")
+        raise Problem("udr needs runs on the same data")
     if len({run.data.split_hash for run in runs}) > 1:
-        raise Problem("udr compares runs with the same training split: another share was held out of some of them")
+        raise Problem("udr needs runs with the same training split; some of these hold out a different share")
     found = udr([(run.split("train", n).codes[0].numpy(), run.kl_per_dim("train")) for run in runs])
     return {str(run.folder): result for run, result in zip(runs, found.results, strict=True)}
 
@@ -150,11 +150,11 @@ def lasso(
 
 def _runs(runs: Sequence[tuple[ArrayLike, ArrayLike]]) -> tuple[list[Floats], list[NDArray[np.bool_]]]:
     if len(runs) < 2:
-        raise Problem(f"agreement of runs needs at least 2 of them, not {len(runs)}")
+        raise Problem(f"agreement needs at least 2 runs, not {len(runs)}")
     codes = [checked_codes(z) for z, _ in runs]
     lengths = sorted({len(z) for z in codes})
     if len(lengths) > 1:
-        raise Problem(f"the runs encode the same images, not {' and '.join(f'{n:,}' for n in lengths)} of them")
+        raise Problem(f"the runs must encode the same images; they have {' and '.join(f'{n:,}' for n in lengths)}")
     live = []
     for r, (z, (_, kl)) in enumerate(zip(codes, runs, strict=True)):
         rate = np.asarray(kl, dtype=np.float64)

@@ -59,7 +59,7 @@ def measure_gaussian_tc(source: Source, seed: int, mode: str, n: int = 10_000) -
     c, settings = _covariance(source, seed, n)
     value = gaussian_total_correlation(c)
     if np.isinf(value):
-        reason = "the covariance is singular: some dimension is a linear function of others"
+        reason = "the covariance is singular: a dimension is a linear function of the others"
         return Result(None, mode, settings=settings, parts={"covariance": c}, reason=reason)
     return Result(value, mode, settings=settings, parts={"covariance": c})
 
@@ -87,6 +87,6 @@ def measure_mean_mi(source: Source, seed: int, mode: str, n: int = 10_000, bins:
     dims = len(pairs)
     if dims < 2:
         return Result(
-            None, mode, settings=settings, parts={"pairs": pairs}, reason="there is one dimension, so no pair"
+            None, mode, settings=settings, parts={"pairs": pairs}, reason="there is only one dimension, so no pair"
         )
     return Result(float(pairs.sum() / (dims**2 - dims)), mode, settings=settings, parts={"pairs": pairs})

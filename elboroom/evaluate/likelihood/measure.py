@@ -83,8 +83,8 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Result]:
     rates = mean(torch.cat(rate), "KL(q(z|x) || p(z))", "nats", settings)
     assert rates.value is not None
     if len(split.rows) >= ENOUGH and rates.value < -0.1 - 8 * rates.errors["sampling"]:
-        lost = f"a mean rate of {rates.value:.4g} nats, where none is below 0"
-        reason = f"{lost}: the densities of this model are lost to rounding"
+        lost = f"the mean KL is {rates.value:.4g} nats, and a KL is never below 0"
+        reason = f"{lost}: the densities of this model are lost to rounding errors"
         return named(found | {name: Result(None, name, "nats", reason=reason) for name in ("rate", "elbo")})
     found["rate"], found["elbo"] = rates, mean(-(torch.cat(nll) + torch.cat(rate)), "elbo", "nats", settings)
     if per_dim:
@@ -138,7 +138,9 @@ def mutual_information(split: Split) -> Result:
     if not q.has_density:
         return _refused(split, "split")
     if q.slow_density:
-        return Result(None, "split", "nats", reason="q(z|x) of the z of other rows would take too long")
+        return Result(
+            None, "split", "nats", reason="the density of z under q(z|x) of all other rows would take too long"
+        )
     if q.diagonal:
         loc, logvar = split.codes
         assert logvar is not None
@@ -178,7 +180,7 @@ def aggregate_rate(rate: Result, information: Result, many: bool = False) -> Res
     if rate.value is None or information.value is None:
         return Result(None, how, "nats", reason=rate.reason or information.reason)
     if many:
-        return Result(None, how, "nats", reason="the prior p(z|u) is another for every label")
+        return Result(None, how, "nats", reason="the prior p(z|u) differs between labels")
     assert rate.each is not None
     assert information.each is not None
     return mean(torch.from_numpy(rate.each - information.each), how, "nats", information.settings)

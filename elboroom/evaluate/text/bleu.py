@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from elboroom.core.problem import Problem
+from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.text.ngrams import Floats, Ngram, Words, check_order, ngrams, split
 
@@ -24,16 +24,16 @@ def bleu(reconstructions: Sequence[str], inputs: Sequence[str], smoothing: str =
     """
     check_order(order)
     if smoothing not in SMOOTHINGS:
-        raise Problem(f"no smoothing '{smoothing}'; there are: {', '.join(SMOOTHINGS)}")
+        raise unknown("smoothing", smoothing, SMOOTHINGS)
     texts, references = split(reconstructions, "reconstructions"), split(inputs, "inputs", empty=False)
     if len(texts) != len(references):
-        raise Problem(f"there are {len(texts):,} reconstructions of {len(references):,} inputs")
+        raise Problem(f"there are {len(texts):,} reconstructions but {len(references):,} inputs")
     name = f"bleu-{order}"
     metric = BLEU(tokenize="none", force=True, smooth_method=smoothing, max_ngram_order=order)
     found = metric.corpus_score(list(reconstructions), [list(inputs)])
     settings = {"sentences": len(texts), "smoothing": smoothing, "signature": str(metric.get_signature())}
     if max(map(len, references)) < order:
-        return Result(None, name, "of 100", settings, reason=f"no input has as many as {order} words")
+        return Result(None, name, "of 100", settings, reason=f"no input has {order} words or more")
     parts = {
         "precisions": [float(p) for p in found.precisions],
         "brevity_penalty": float(found.bp),

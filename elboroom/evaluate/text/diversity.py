@@ -25,7 +25,7 @@ def distinct_ratio(samples: Sequence[str], order: int = 1) -> Result:
     parts, settings = _distinct(split(samples, "samples"), order)
     name = f"distinct-{order}"
     if not parts["ngrams"]:
-        return Result(None, name, "of 1", settings, parts=parts, reason=f"no sample has as many as {order} words")
+        return Result(None, name, "of 1", settings, parts=parts, reason=f"no sample has {order} words or more")
     return Result(parts["distinct"] / parts["ngrams"], name, "of 1", settings, parts=parts)
 
 

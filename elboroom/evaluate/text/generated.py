@@ -24,7 +24,7 @@ def of_run(
     """
     run = subject.run
     if run.tokeniser is None:
-        raise Problem(f"measures of text are for sentences, and {run.data.about.name} is {run.data.about.kind}")
+        raise Problem(f"text metrics are for sentences; {run.data.about.name} is {run.data.about.kind}")
     part = run.split(split, most, seed)
     chosen = (run.data.splits["train"], run.data.splits[part.name], part.rows)
     train, test, some = ([run.seen(sentence) for sentence in run.data.sentences(rows)] for rows in chosen)

@@ -106,7 +106,7 @@ def strengths(scores: Scores) -> Drawn:
     """Every metric, and the reconstruction, against the strength of the method: every run, the median as a line."""
     methods = [m for m in scores.methods if len({s for _, s in scores.settings(m) if s is not None}) > 1]
     if not methods:
-        raise Problem("no method has runs of several strengths")
+        raise Problem("no method has runs with several strengths")
     names = [
         *(n for n in ("distortion",) if n in scores.columns and n not in main_metrics(scores)),
         *main_metrics(scores),
@@ -154,7 +154,7 @@ def trade_off(scores: Scores) -> Drawn:
     """Reconstruction against each metric, a point a run; larger points are stronger settings."""
     names = [name for name in main_metrics(scores) if name != "distortion"]
     if "distortion" not in scores.columns or not names:
-        raise Problem("there is no distortion to hold a metric against")
+        raise Problem("no run has a distortion to compare a metric with")
     figure, axes = small_multiples(len(names), 3, height=2.1)
     for ax, name in zip(axes, names, strict=True):
         scatter(ax, scores, "distortion", name)

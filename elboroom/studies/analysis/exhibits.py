@@ -20,35 +20,35 @@ def exhibits(scores: Scores, folder: Path, tail: str, score: str | None, n: int)
     seeds = len({run["seed"] for run in scores.runs})
     plan: list[tuple[str, str, str, Callable[[], Drawn]]] = [
         ("violins", "Scores by method",
-         f"Every run is a point, over {seeds} seeds and all strengths; the bar is the median. Where the shapes overlap, seed "
+         f"Every point is a run, over {seeds} seeds and all strengths; the bar is the median. Where the shapes overlap, seed "
          "and strength matter more than the objective.", lambda: charts.violins(scores)),
         ("strengths", "Score against strength",
          "Every run of a method by its strength, the median as a line and the quartiles as a band. Reconstruction should "
-         "worsen as the rate is priced higher.", lambda: charts.strengths(scores)),
+         "get worse as the weight of the KL grows.", lambda: charts.strengths(scores)),
         ("trade-off", "Reconstruction against disentanglement",
-         "A point a run, larger for stronger settings: to the upper left is what one would like to have.",
+         "One point per run, larger for stronger settings: upper left is best.",
          lambda: charts.trade_off(scores)),
         ("plane", "Rate-distortion plane",
-         "A point a run. On a line of equal ELBO a nat of rate is traded for a nat of distortion; a better model lies below.",
+         "One point per run. A line of equal ELBO trades a nat of rate for a nat of distortion; a better model lies below it.",
          lambda: charts.plane(scores)),
         ("training", "Training",
-         "Distortion and rate by step, a line a run, darker for stronger settings: look for curves that still move at the end.",
+         "Distortion and KL by step, one line per run, darker for stronger settings: look for curves that still change late.",
          lambda: pictures.training(scores, folder)),
         ("correlations", "Rank correlations",
-         f"Spearman's correlation over {len(scores.runs)} runs: of the metrics with one another, of what needs no factors with "
-         "them, and of how well factors are predicted from few or many labels. Permutation p-values are in the data.",
+         f"Spearman's correlation over {len(scores.runs)} runs: between metrics, between them and metrics without "
+         "factors, and with the accuracy of predicting factors from few or many labels. Permutation p-values are in the data.",
          lambda: relations.correlations(scores)),
         ("udr", "Agreement of seeds (UDR)",
-         "How alike the codes of a run are to those of other seeds of its setting, against each metric: a rule to choose a "
-         "model by without labels is one that rises.", lambda: relations.agreement(scores)),
+         "How similar the codes of a run are to those of other seeds of its setting, against each metric: if the metric rises "
+         "with it, it can choose a model without labels.", lambda: relations.agreement(scores)),
         ("variance", "Seed against objective",
-         "The share of each number's variance that the method explains, that its setting adds, and that is left to the seed "
+         "The share of each metric's variance explained by the method, by its setting in addition, and by the seed "
          "(one-way ANOVA, R\N{SUPERSCRIPT TWO}).", lambda: relations.variance(scores)),
         ("labels", "Label efficiency",
          "Accuracy of predicting the factors from the codes, by the number of labels; median and quartiles of a method's runs.",
          lambda: relations.label_curves(scores)),
         ("flips", "Flipped pixels",
-         "How far codes move and what is left of the image when pixels are flipped; median and quartiles of a method's runs.",
+         "How far codes move, and how much of an image is left, with flipped pixels; median and quartiles of a method's runs.",
          lambda: relations.flip_curves(scores)),
     ]  # fmt: skip
     for name, title, caption, draw in plan:
@@ -66,15 +66,15 @@ def _of_runs(scores: Scores, folder: Path, tail: str, by: str, n: int) -> Iterat
             value = scores.columns[by][[run["run"] for run in scores.runs].index(chosen["run"])]
             said = f"{chosen['setting'] or 'its only setting'}, seed {chosen['seed']}: {by} {digits(float(value))}"
             yield _picture(
-                f"traversal-{method}{tail}", title, f"{said}. Each row moves one dimension, highest rate first.",
+                f"traversal-{method}{tail}", title, f"{said}. Each row changes one dimension, highest KL first.",
                 lambda name=chosen["run"]: pictures.traversal(pictures.opened(folder, name)),  # type: ignore[misc]
             )  # fmt: skip
     if best is None:
         return
     where = f"{best['method']}, {best['setting'] or 'its only setting'}, seed {best['seed']}, the best run by {by}"
     yield _picture(
-        f"flipped{tail}", "Robustness: flipped pixels", f"{where}. Inputs with flipped pixels above what the model makes "
-        "of them.", lambda: pictures.flipped(pictures.opened(folder, best["run"])),
+        f"flipped{tail}", "Robustness: flipped pixels", f"{where}. Inputs with flipped pixels above their "
+        "reconstructions.", lambda: pictures.flipped(pictures.opened(folder, best["run"])),
     )  # fmt: skip
     yield _picture(
         f"shifted{tail}", "Robustness: an unseen shape and inverted images", f"{where}. A model that ignores its input "

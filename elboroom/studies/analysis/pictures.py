@@ -61,7 +61,7 @@ def training(scores: Scores, folder: Path) -> Drawn:
         for s, v in zip(steps.tolist(), values.tolist(), strict=True)
     ]
     if not rows:
-        raise Problem("the runs have no log yet")
+        raise Problem("the runs have no training log yet")
     return _training(scores, curves), rows
 
 

@@ -18,7 +18,7 @@ def correlations(scores: Scores) -> Drawn:
     """Spearman's rank correlation of metrics with one another, and of what needs no factors, or needs labels, with them."""
     metrics = [name for name in scores.supervised if scores.varies(name)]
     if not metrics or len(scores.runs) < 3:
-        raise Problem("rank correlations need three runs with metrics that know the factors")
+        raise Problem("rank correlations need three runs with metrics that use factors")
     tasks = [name for name in scores.downstream if scores.varies(name)]
     parts = [("metrics", metrics), ("no factor known", scores.unsupervised), ("prediction of factors", tasks)]
     parts = [(kind, names) for kind, names in parts if names]
@@ -51,7 +51,7 @@ def variance(scores: Scores) -> Drawn:
     names = [*(n for n in scores.supervised if scores.varies(n)), *(n for n in scores.unsupervised[:6])]
     shares = {name: found for name in names if (found := scores.variance(name)) is not None}
     if not shares or len({(run["method"], run["setting"]) for run in scores.runs}) == len(scores.runs):
-        raise Problem("variance is split where settings have several seeds")
+        raise Problem("this figure needs settings with several seeds")
     figure, (ax,) = small_multiples(1, 1, height=0.5 + 0.26 * len(shares))
     one, both = np.array(list(shares.values())).T
     at = np.arange(len(shares))[::-1]
@@ -73,7 +73,7 @@ def variance(scores: Scores) -> Drawn:
 def agreement(scores: Scores) -> Drawn:
     """UDR, which knows no factor, against each metric that does."""
     if "udr" not in scores.columns:
-        raise Problem("UDR compares seeds of one setting, and no setting has two runs that kept their codes")
+        raise Problem("UDR compares seeds of one setting; no setting has two runs with stored codes")
     names = main_metrics(scores)
     figure, axes = small_multiples(len(names), 3, height=2.1)
     for ax, name in zip(axes, names, strict=True):
@@ -91,7 +91,7 @@ def label_curves(scores: Scores) -> Drawn:
     """Accuracy of predicting the factors by number of labels: median and quartiles over the runs of a method."""
     names = [name for name in scores.downstream if name.startswith("downstream-")]
     if not names:
-        raise Problem("no factors were predicted: ask for it with labels = [10, 100, 1_000, 10_000] in [measure]")
+        raise Problem("no factors were predicted; set labels = [10, 100, 1_000, 10_000] in [measure]")
     figure, (ax,) = small_multiples(1, 1, height=3.0, width=5.6)
     sizes, colours = [int(name.split("-")[1]) for name in names], tints(scores)
     for method in scores.methods:
@@ -118,7 +118,7 @@ def flip_curves(scores: Scores) -> Drawn:
         for kind in kinds
     }
     if not names["drift"]:
-        raise Problem("no pixels were flipped: ask for it with flips = true in [measure]")
+        raise Problem("no pixels were flipped; set flips = true in [measure]")
     figure, axes = small_multiples(2, 2, height=2.5)
     for ax, (kind, label) in zip(axes, kinds.items(), strict=True):
         shares = [float(name.split("-")[1]) for name in names[kind]]

@@ -48,7 +48,7 @@ class Scores:
         reasons = {metric: reason for (_, metric), reason in mixed(here).items()}
         kept = [row for row in here if row["metric"] not in reasons]
         if not kept:
-            raise Problem(f"no run on {data} is finished yet")
+            raise Problem(f"no run on {data} is finished")
         runs = {row["run"]: {key: row[key] for key in HEAD} for row in kept}
         at = {name: i for i, name in enumerate(runs)}
         columns: dict[str, Floats] = {}
@@ -90,9 +90,9 @@ class Scores:
         """The metric by which runs are called best."""
         if asked is not None:
             if asked not in self.columns:
-                raise unknown("metric in this table", asked, self.columns)
+                raise unknown("metric", asked, self.columns, "this table")
             if best_of(asked) is None:
-                raise Problem(f"of {asked} neither more nor less is better, so no run is the best by it")
+                raise Problem(f"{asked} has no better direction, so it cannot choose the best run")
             return asked
         return next((name for name in (*FIRST, *self.columns) if name in self.columns and best_of(name)), "")
 

@@ -50,7 +50,7 @@ def unmixed(rows: Iterable[Row], estimator: str | None = None) -> list[Row]:
             raise unknown("estimator", estimator, known)
         kept = [row for row in kept if row["estimator"] == estimator]
     for reason in mixed(kept).values():
-        raise Problem(f"{reason}; choose one, as in --estimator NAME, or measure all runs alike")
+        raise Problem(f"{reason}; choose one with --estimator NAME, or measure all runs the same way")
     return kept
 
 
@@ -79,9 +79,7 @@ def summary(
             raise unknown("column", column, kept[0])
     grouped = [column for column in by if column in ("data", "size")]
     if len({place(row) for row in kept}) > len({tuple(row[column] for column in grouped) for row in kept}):
-        raise Problem(
-            "numbers of several data sets or sizes do not compare: keep data and size among the columns to group by"
-        )
+        raise Problem("values on different data sets or sizes cannot be compared; keep data and size in --by")
     for row in kept:
         groups.setdefault((*(row[key] for key in by), row["metric"]), []).append(row)
     found = []

@@ -162,7 +162,7 @@ def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The answer to a question in SQL; the tables are `results` and `timings`."""
     rows = {RESULTS: results(folder), TIMINGS: timings(folder)}
     if not rows[RESULTS]:
-        raise Problem(f"no run of {folder} is finished yet: elbo study run {folder}")
+        raise Problem(f"no run of {folder} is finished; run: elbo study run {folder}")
     with _connected() as database, tempfile.TemporaryDirectory() as made:
         for name, table in ((RESULTS, "results"), (TIMINGS, "timings")):
             write(Path(made) / f"{name}.csv", as_csv(rows[name], list(COLUMNS[name])).encode())

@@ -157,7 +157,7 @@ class Pool:
         """A worker that cannot even start is no fault of its run."""
         if not worker.is_ready and worker.process.returncode > 0:
             said = log.read_text(errors="replace").strip().splitlines()
-            raise Problem(f"workers do not start: {said[-1] if said else f'exit code {worker.process.returncode}'}")
+            raise Problem(f"the workers do not start: {said[-1] if said else f'exit code {worker.process.returncode}'}")
 
     def _lost(self, cell: Cell, root: Path, code: int) -> Told | None:
         """What a dead worker means for its run: it is taken up again, unless workers keep dying at the same place."""

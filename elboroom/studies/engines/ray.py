@@ -103,7 +103,7 @@ class Cluster:
         try:
             import ray
         except ImportError:
-            raise Problem("--engine ray needs Ray: pip install 'elboroom[ray]'") from None
+            raise Problem("--engine ray needs Ray; pip install 'elboroom[ray]'") from None
         if workers is not None and workers < 1:
             raise Problem(f"--workers {workers}: must be at least 1")
         if gpus < 0:
@@ -122,12 +122,12 @@ class Cluster:
         if address in (None, "local", "auto"):
             return
         if not colon or not port.isdigit():
-            raise Problem(f"--address {address}: a Ray address is HOST:PORT, ray://HOST:PORT or auto")
+            raise Problem(f"--address {address}: must be HOST:PORT, ray://HOST:PORT or auto")
         try:
             socket.create_connection((host, int(port)), REACH).close()
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or "no answer"
-            raise Problem(f"no Ray cluster answers at {address} ({why}): start one with ray start --head") from None
+            raise Problem(f"no Ray cluster answers at {address} ({why}); start one with ray start --head") from None
 
     def _start(self) -> None:
         local = self.address in (None, "local")

@@ -79,7 +79,7 @@ def driving(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=1.0)
     except Timeout:
         who = holder.read_text().strip() if holder.exists() else "another process"
-        raise Problem(f"{folder} is driven by {who} already: wait for it, or stop it first") from None
+        raise Problem(f"{folder} is already being run by {who}; wait for it, or stop it first") from None
     except OSError as error:
         raise refusal(folder, error) from error
     try:
@@ -111,7 +111,7 @@ def holding(path: Path, patience: float = 60.0) -> Iterator[None]:
     try:
         lock.acquire(timeout=patience)
     except Timeout:
-        raise Problem(f"{path.stem} is worked on by another process") from None
+        raise Problem(f"{path.stem} is being run by another process") from None
     try:
         yield
     finally:

@@ -39,7 +39,7 @@ def unpack(packet: bytes, folder: Path) -> None:
         for member in sorted(members, key=lambda member: member.name == "metrics.json"):
             name = PurePosixPath(member.name)
             if name.is_absolute() or ".." in name.parts:
-                raise Problem(f"a packet names {name}, which is outside of its run")
+                raise Problem(f"a packet names {name}, which is outside its run")
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             file = archive.extractfile(member)
             assert file is not None

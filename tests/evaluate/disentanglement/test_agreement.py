@@ -93,5 +93,5 @@ def test_variance_explained_is_that_of_an_anova() -> None:
     assert variance_explained([1, 1, 2, 2], ["a", "a", "b", "b"]) == 1
     assert variance_explained([1, 2, 1, 2], ["a", "a", "b", "b"]) == 0
     assert variance_explained([1, 1], ["a", "b"]) is None
-    with pytest.raises(Problem, match="needs its group"):
+    with pytest.raises(Problem, match="one group for each"):
         variance_explained([1, 2], ["a"])

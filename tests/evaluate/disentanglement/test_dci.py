@@ -112,7 +112,7 @@ def test_the_lasso_of_the_paper() -> None:
     grid = Grid(np.hstack([FACTORS, NOISE]), None, (2, 3, 4))
     found = find("dci")(grid, 0, "paper", train=600, test=300, regressor="lasso")
     assert found.value == pytest.approx(1, abs=0.05)
-    with pytest.raises(Problem, match="no regressor 'ridge'"):
+    with pytest.raises(Problem, match="unknown regressor 'ridge'"):
         find("dci")(grid, 0, "paper", regressor="ridge")
 
 

@@ -113,7 +113,7 @@ def test_it_is_a_metric_of_three_names() -> None:
 
 def test_what_is_wrong_is_said() -> None:
     mu = np.zeros((10, 2))
-    with pytest.raises(Problem, match="share one shape"):
+    with pytest.raises(Problem, match="have the same shape"):
         rate_split(mu, mu[:, :1])
     with pytest.raises(Problem, match="NaN or infinite in dimensions 1"):
         rate_split(mu + np.array([0, np.nan]), mu)

@@ -63,8 +63,8 @@ def _spoilt(value: float) -> np.ndarray:
         (CODES, FACTORS, ["ordinal", "cardinal"], "cardinal"),
         (CODES, np.where(FACTORS == 1, np.nan, 0.5), None, "NaN or infinite"),
         (CODES, np.array([["a", "b"]] * 50), ["ordinal", "ordinal"], "categorical, not ordinal"),
-        ([["a"]], [[1]], None, "codes are numbers"),
-        (CODES, FACTORS[:, :0], None, "no factor"),
+        ([["a"]], [[1]], None, "codes must be numbers"),
+        (CODES, FACTORS[:, :0], None, "no factor column"),
     ],
 )
 def test_arrays_that_are_refused(codes: np.ndarray, factors: np.ndarray, kinds: list[str] | None, said: str) -> None:
@@ -105,15 +105,15 @@ def test_reals_are_no_classes() -> None:
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(Problem, match=r"no metric 'mgi'.*'mig'"):
+    with pytest.raises(Problem, match=r"unknown metric 'mgi'.*'mig'"):
         score("mgi", CODES, FACTORS)
-    with pytest.raises(Problem, match="no mode of mig 'paper'"):
+    with pytest.raises(Problem, match="mig has no mode 'paper'"):
         score("mig", CODES, FACTORS, mode="paper")
     with pytest.raises(Problem, match="mig has no setting 'bin'; did you mean 'bins'"):
         score("mig", CODES, FACTORS, bin=3)
-    with pytest.raises(Problem, match="factors, and there are none"):
+    with pytest.raises(Problem, match="factors; no factors are given"):
         score("mig", CODES)
-    with pytest.raises(Problem, match="needs log-variances"):
+    with pytest.raises(Problem, match="needs the log-variances"):
         score("mig", CODES, FACTORS, mode="continuous-quadrature")
 
 

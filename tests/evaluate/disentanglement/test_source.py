@@ -90,9 +90,9 @@ def test_samples_are_fresh_and_move_no_draw(grid: Grid) -> None:
 
 
 def test_a_grid_that_is_none(grid: Grid) -> None:
-    with pytest.raises(Problem, match="3 x 6 factors is not a table of 720"):
+    with pytest.raises(Problem, match="3 x 6 factors does not have 720"):
         Grid(grid.mu, None, (3, 6))
-    with pytest.raises(Problem, match="only the representation 'mean'"):
+    with pytest.raises(Problem, match="use the representation 'mean'"):
         Grid(grid.mu, None, SIZES).represented("sampled")
     with pytest.raises(Problem, match="'mode'"):
         Grid(grid.mu, None, SIZES, representation="mode")
@@ -125,7 +125,7 @@ def test_rows_to_fit_and_to_test_are_disjoint(rows: Rows) -> None:
     train, test = rows.split(Stream(0), 300, 150)
     assert (len(train), len(test)) == (300, 150)
     assert not set(train) & set(test)
-    with pytest.raises(Problem, match="asks for 15,000 rows and there are 600"):
+    with pytest.raises(Problem, match="needs 15,000 rows but there are 600"):
         rows.split(Stream(0), 10_000, 5_000)
     fewer = rows.take(np.arange(600))  # which may be fewer
     train, test = fewer.split(Stream(0), 10_000, 5_000)
@@ -136,7 +136,7 @@ def test_rows_to_fit_and_to_test_are_disjoint(rows: Rows) -> None:
 def test_values_of_one_row_are_never_fixed() -> None:
     factor = np.array([0, 0, 0, 1, 1, 1, 2])
     rows = Rows(np.random.default_rng(0).normal(size=(7, 2)), np.column_stack([factor, np.arange(7)]))
-    with pytest.warns(UserWarning, match="held by a single row.*1 of 'factor 0', 7 of 'factor 1'"):
+    with pytest.warns(UserWarning, match="with a single row.*1 of 'factor 0', 7 of 'factor 1'"):
         labels, index = rows.votes(Stream(0), 100, 5)
     assert set(labels) == {0}
     assert 6 not in index

@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said() -> None:
     z = np.ones((10, 2))
     with pytest.raises(Problem, match="at least 2"):
         udr([(z, np.ones(2))])
-    with pytest.raises(Problem, match="same images, not 9 and 10"):
+    with pytest.raises(Problem, match="same images; they have 9 and 10"):
         udr([(z, np.ones(2)), (z[:9], np.ones(2))])
     with pytest.raises(Problem, match="run 1 has 2 dimensions"):
         udr([(z, np.ones(2)), (z, np.ones(3))])

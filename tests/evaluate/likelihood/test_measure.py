@@ -336,7 +336,7 @@ def test_a_split_is_the_same_rows_every_time(pixels: DataSet) -> None:
     assert np.array_equal(one.rows, two.rows)
     assert len(set(one.rows)) == 20
     assert len(one.few(5).rows) == 5
-    with pytest.raises(Problem, match="no split 'tset'"):
+    with pytest.raises(Problem, match="has no split 'tset'"):
         Split.of(model, pixels, "tset", ())
     with pytest.raises(Problem, match="at least one example"):
         Split.of(model, pixels, "train", (), 0)
@@ -358,4 +358,4 @@ def test_a_rate_that_cannot_be_is_not_told(ppca: Any, monkeypatch: pytest.Monkey
     found = likelihood.evaluate(split, samples=2)
     for name in ("elbo", "rate", "log_likelihood", "aggregate_rate"):
         assert found[name].value is None, name
-        assert "a mean rate of -6 nats, where none is below 0" in found[name].reason
+        assert "the mean KL is -6 nats, and a KL is never below 0" in found[name].reason

@@ -56,7 +56,7 @@ def test_what_is_not_there_gives_nothing() -> None:
     assert bleu(["", ""], ["a b c d", ""]).value == 0
     short = bleu(["a b c"], ["a b c"])
     assert short.value is None
-    assert short.reason == "no input has as many as 4 words"
+    assert short.reason == "no input has 4 words or more"
 
 
 def test_the_error_of_bleu_is_that_of_other_sentences() -> None:
@@ -130,9 +130,9 @@ def test_mistakes_are_said() -> None:
         bleu([], [])
     with pytest.raises(Problem, match="inputs have no words"):
         bleu(["a"], [" "])
-    with pytest.raises(Problem, match="there are 1 reconstructions of 2 inputs"):
+    with pytest.raises(Problem, match="there are 1 reconstructions but 2 inputs"):
         bleu(["a"], ["a", "b"])
-    with pytest.raises(Problem, match="no smoothing 'some'; there are: exp, floor, add-k, none"):
+    with pytest.raises(Problem, match="unknown smoothing 'some'; choose from: add-k, exp, floor, none"):
         bleu(["a"], ["a"], smoothing="some")
     with pytest.raises(Problem, match="order of n-grams must be at least 1"):
         bleu(["a"], ["a"], order=0)

@@ -38,7 +38,7 @@ def test_no_ngram_has_no_ratio() -> None:
     assert distinct_count(["a", ""], 2).value == 0
     ratio = distinct_ratio(["a", ""], 2)
     assert ratio.value is None
-    assert ratio.reason == "no sample has as many as 2 words"
+    assert ratio.reason == "no sample has 2 words or more"
 
 
 def test_entropy_by_hand() -> None:

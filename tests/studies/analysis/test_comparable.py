@@ -43,7 +43,7 @@ def test_sizes_of_images_are_told_apart(tables: dict[str, Any], tmp_path: Path) 
     run_study(study, tmp_path / "out", Here(), quiet=True)
     rows = results(tmp_path / "out")
     assert [row["n"] for row in summary(rows) if row["metric"] == "distortion"] == [2, 2]
-    with pytest.raises(Problem, match="several data sets or sizes do not compare"):
+    with pytest.raises(Problem, match="different data sets or sizes cannot be compared"):
         summary(rows, ("method", "setting"))
     page = write_report(tmp_path / "out", n=20).read_text(encoding="utf-8")
     ids = [part.split('"')[0] for part in page.split('<section id="')[1:]]
@@ -153,7 +153,7 @@ def test_steps_are_scaled_wherever_they_are_said(tables: dict[str, Any]) -> None
     few = Study.of({**base, "runs": runs, "seeds": 1}).scaled(steps=3)
     assert [cell.options["steps"] for cell in few.cells()] == [3, 6, 9]
     for steps in ({"low": 1, "high": 9}, "many", 0):
-        with pytest.raises(Problem, match="--steps scales"):
+        with pytest.raises(Problem, match="--steps can scale only"):
             Study.of({**base, "runs": [{"method": "vae", "steps": steps, "draws": 0}]}).scaled(steps=3)
     two = Study.of({**tables, "runs": [{"method": "vae", "zip": {"data": ["a.npy", "b.npy"], "latent": [2, 3]}}]})
     assert [Path(cell.data).name for cell in two.cells()] == ["a.npy", "a.npy", "b.npy", "b.npy"]

@@ -176,7 +176,7 @@ def test_two_data_sets_have_figures_of_their_own(tables: dict[str, Any], squares
         assert (tmp_path / "out" / "figures" / f"plane{tail}.csv").read_text().count("\n") == 3
     nothing = Study.of({**tables, "runs": [{"method": "vae", "lr": 1e9, "steps": 40}], "seeds": 1})
     run_study(nothing, tmp_path / "none", Here(), quiet=True)
-    with pytest.raises(Problem, match=r"no run of .* is finished yet"):
+    with pytest.raises(Problem, match=r"no run of .* is finished; run"):
         write_report(tmp_path / "none")
 
 

@@ -149,7 +149,7 @@ def test_what_cannot_be_drawn_is_said() -> None:
     bare = made(by_seed, ("elbo",))
     for draw, why in (
         (charts.plane, "no run has a rate"),
-        (charts.trade_off, "no distortion"),
+        (charts.trade_off, "no run has a distortion"),
         (relations.correlations, "need three runs"),
         (relations.agreement, "UDR compares seeds"),
         (relations.label_curves, "labels ="),

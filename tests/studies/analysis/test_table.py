@@ -131,7 +131,7 @@ def test_two_estimators_in_one_column_are_refused() -> None:
     with pytest.raises(Problem, match="mig was measured in 2 ways, which do not compare: dlib and modern"):
         summarise(mixed)
     assert summarise(mixed, estimator="modern")[0]["median"] == 0.2
-    with pytest.raises(Problem, match="no estimator 'modren'; did you mean 'modern'"):
+    with pytest.raises(Problem, match="unknown estimator 'modren'; did you mean 'modern'"):
         summarise(mixed, estimator="modren")
     with pytest.raises(Problem, match="n 1000 and n 500"):
         summarise([row(0.1, settings='{"n": 1000, "J": 3}'), row(0.2, settings='{"n": 500, "J": 3}')])
@@ -155,7 +155,7 @@ def test_a_run_measured_otherwise_by_hand_is_noticed(finished: Path, elbo: Elbo)
     assert "elbo" in out, "one metric that does not compare costs no other"
     code, _, err = elbo("study", "table", finished, "--metric", "log_likelihood")
     assert (code, len(err.splitlines())) == (2, 1), err
-    assert "choose one, as in --estimator NAME" in err
+    assert "choose one with --estimator NAME" in err
     assert elbo("study", "report", finished)[0] == 0
     page = (finished / "report.html").read_text(encoding="utf-8")
     assert "Left out: log_likelihood was measured in 2 ways" in page

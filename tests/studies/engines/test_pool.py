@@ -151,7 +151,7 @@ def test_interrupt_saves_says_how_to_go_on_and_leaves_nobody_behind(squares: Pat
         until(lambda: all(path.stat().st_size > 200 for path in out.glob("runs/*/log.jsonl")))
         workers = children(process.pid)
         assert len(workers) == 2
-        with pytest.raises(Problem, match=f"driven by process {process.pid}"):
+        with pytest.raises(Problem, match=f"being run by process {process.pid}"):
             run_study(Study.read(file), out, Pool(2), quiet=True)
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]

@@ -133,7 +133,7 @@ def test_a_packet_stays_in_its_folder(tmp_path: Path) -> None:
     with tarfile.open(fileobj=content, mode="w") as archive:
         entry = tarfile.TarInfo("../outside")
         archive.addfile(entry, io.BytesIO(b""))
-    with pytest.raises(Problem, match="outside of its run"):
+    with pytest.raises(Problem, match="outside its run"):
         unpack(content.getvalue(), tmp_path / "run")
     (tmp_path / "run" / "codes").mkdir(parents=True)
     for name in (".part", "codes/mu.npy", "log.jsonl"):
