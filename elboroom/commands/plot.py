@@ -9,6 +9,9 @@ import typer
 
 from elboroom.commands import catalogue
 from elboroom.commands.output import Json, figure_file, print_json, print_table, say
+from elboroom.core.problem import unknown
+
+OLD = {"activity": "collapse"}  # names that figures had
 
 
 def plot(
@@ -20,11 +23,14 @@ def plot(
     json: Json = False,
 ) -> None:
     """Draw one figure of a run, or of several."""
+    figures = catalogue.figures()
     if kind == "list":
-        figures = catalogue.figures()
         return (
             print_json(figures) if json else print_table(["kind", "what it shows"], [[*row] for row in figures.items()])
         )
+    kind = OLD.get(kind, kind)
+    if kind not in figures:
+        raise unknown("figure", kind, figures)
     path = figure_file(out or Path(f"{kind}.png"))
     from elboroom.plots.figures import named
     from elboroom.plots.style import save

@@ -33,7 +33,6 @@ HAS: dict[Need, Callable[[Run], bool]] = {
     "labels": lambda run: bool(run.data.about.labels),
     "downstream": lambda run: any(name.startswith("downstream-") for name in run.measured),  # it takes minutes
 }
-OLD = {"activity": "collapse"}  # names that figures had
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,7 @@ def listing() -> dict[str, str]:
 
 
 def named(name: str) -> Plot:
-    """What `elbo plot` draws by this name, or by one that it had."""
-    name = OLD.get(name, name)
+    """What `elbo plot` draws by this name."""
     for plot in FIGURES:
         if plot.what and plot.name == name:
             return plot

@@ -98,7 +98,7 @@ def _trained(ready: Prepared, folder: Path, bar: Bar, logger: str) -> Run:
     """Trains, and tells the loggers."""
     with Logs(logger, folder, ready.spec) as logs:
         session.launch(ready, folder, logs.beside(bar))
-        run = _loaded(folder, ready.spec, ready.own, ready.method)
+        run = _loaded(folder, Spec.read(folder), ready.own, ready.method)
         run.data = ready.data
         show(run, logs)
     return run

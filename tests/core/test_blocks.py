@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from contract import FIT
 from torch import Tensor, nn
 
 import elboroom
+from elboroom.build import registry
 from elboroom.build.parts import Choices, Parts
 from elboroom.core.batch import Batch
 from elboroom.core.blocks import of
@@ -149,7 +152,6 @@ def test_a_term_of_another_shape_is_refused_with_what_it_returned(draw: Draw, sh
         (nll() + term)(draw)
 
 
-@elboroom.method("blocks-of-a-test", "nll + kl of two blocks", paper="this test")
 def blocks_of_a_test(parts: Parts) -> Method:
     """A VAE whose z has two parts."""
     model = parts.vae(blocks=SIZES)
@@ -158,12 +160,14 @@ def blocks_of_a_test(parts: Parts) -> Method:
 
 @pytest.mark.parametrize("data", ["pixels", "sentences"])
 def test_a_model_of_blocks_trains_and_is_measured_as_any_other(
-    data: str, request: pytest.FixtureRequest, tmp_path: object
+    data: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    elboroom.method("blocks-of-a-test", "nll + kl of two blocks", paper="this test")(blocks_of_a_test)
     small = {"embed": 6, "hidden": 7} if data == "sentences" else {}
     options = {**FIT, **small}
     del options["latent"]
-    run = elboroom.train("blocks-of-a-test", request.getfixturevalue(data), tmp_path / "run", **options)  # type: ignore[operator]
+    run = elboroom.train("blocks-of-a-test", request.getfixturevalue(data), tmp_path / "run", **options)
     assert run.latent == 5
     assert run.model.blocks["content"] == slice(2, 5)
     assert run.elbo().value < 0

@@ -352,7 +352,7 @@ def test_any_file_is_text_but_known_others(tmp_path: Path) -> None:
         (b"", "is empty; write one sentence per line"),
         (b"\n \n\n", "the train split of .* has no sentence"),
         (b"a lone sentence\n", "has 1 example; at least 2 are needed"),
-        (b"word\n", "too small: 1 of 1 words"),
+        (b"word\n", "has 1 example"),
         (b"word\nword word\n", "too small: 1 of 1 words"),
         (b"a b\nc \xe9t\xe9\n", "is not UTF-8 text: byte 0xe9 at offset 6, in line 2"),
         ("a b\nc d\n".encode("utf-16"), "is not UTF-8 text: byte 0xff at offset 0, in line 1"),
@@ -363,7 +363,7 @@ def test_any_file_is_text_but_known_others(tmp_path: Path) -> None:
 def test_files_that_are_wrong(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(Problem, match=said):
-        registry.load(tmp_path / "a.txt")
+        assert registry.load(tmp_path / "a.txt").about
 
 
 def test_options_that_do_not_fit(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from elboroom.core.problem import Problem
-from elboroom.evaluate import probe
+from elboroom.evaluate.probe import probe
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def test_more_labels_than_there_are_have_no_value() -> None:
     x, y = clouds(600)
     found = probe(x, y, x, y, draws=2)
     assert [number.value is None for number in found.values()] == [False, False, True, True, True]
-    assert found["probe-1000"].reason == "there are 600 labelled codes, not 1,000"
+    assert found["probe-1000"].reason == "there are only 600 labelled codes, not 1,000"
 
 
 def test_labels_of_any_kind_and_tensors() -> None:
@@ -140,7 +140,7 @@ def test_mistakes_are_said() -> None:
         probe(x, y[1:], x, y)
     with pytest.raises(Problem, match="the labels of the test codes have values that are NaN"):
         probe(x, y, x, np.where(y == 1, np.nan, y))
-    with pytest.raises(Problem, match="4 dimensions and the test codes 3"):
+    with pytest.raises(Problem, match="4 dimensions but the test codes have 3"):
         probe(x, y, x[:, :3], y)
     with pytest.raises(Problem, match="the array of codes has 0 rows"):
         probe(x[:0], y[:0], x, y)

@@ -86,13 +86,12 @@ def test_the_view_of_collapse_counts_active_dimensions(grey: Run) -> None:
     assert caption.startswith(f"{active} of 3 dimensions")
 
 
-def test_every_figure_is_registered_once_and_an_old_name_still_finds_it() -> None:
+def test_every_figure_is_registered_once() -> None:
     told = listing()
     assert json.loads(json.dumps(told)) == told
     assert len(told) == len([plot for plot in FIGURES if plot.what]), "one name, one figure"
     assert all(plot.title and (plot.what or plot.caption) for plot in FIGURES)
     assert set(EVERYTHING) <= told.keys()
-    assert named("activity") is named("collapse")
     with pytest.raises(Problem, match="did you mean 'collapse'"):
         named("colapse")
 

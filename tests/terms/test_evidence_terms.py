@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -215,7 +216,7 @@ def test_far_out_weights_do_not_underflow(ppca: Any) -> None:
 
 def test_the_bound_reads_its_own_k_beside_a_term_with_more(ppca: Any) -> None:
     known = ppca()
-    loss = (0.5 * iw_bound(2) + 0.5 * iw_bound(8))(known.draw(known.x, samples=8))
+    loss = (0.5 * iw_bound(2) + 0.5 * replace(iw_bound(8), name="more"))(known.draw(known.x, samples=8))
     assert loss.total.item() == pytest.approx(-known.log_p(known.x).mean().item(), rel=1e-9)
 
 

@@ -370,5 +370,5 @@ def test_a_critic_sees_points_of_the_ball_with_what_they_carry() -> None:
     chart = Flat(ball).double()
     prior_critic(Of(lambda z: seen.append(chart(z)) or z.sum(-1))).mean(draw)  # type: ignore[func-returns-value]
     assert len(seen) == 2
-    torch.testing.assert_close(seen[1], law._kept[1][0])
+    torch.testing.assert_close(seen[1], law._last[1][0])
     assert seen[1].norm(dim=-1).max() > 20

@@ -187,7 +187,7 @@ def test_the_inclusive_kl_reads_the_mixture(monkeypatch: pytest.MonkeyPatch) -> 
     z = quantiles(4000)
     drawing(monkeypatch, z)
     loc, std = torch.tensor([[-1.0], [0.5]]).double(), torch.tensor([[0.8], [1.2]]).double()
-    found = inclusive_kl().mean(draw_of(loc, 2 * std.log())).item()
+    found = inclusive_kl()(draw_of(loc, 2 * std.log())).mean().item()
     grid = torch.linspace(-9, 9, 20_001).double()
     p = Normal(0.0, 1.0).log_prob(grid)
     q = torch.logsumexp(Normal(loc, std).log_prob(grid), 0) - math.log(2)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 from contract import FIT, WHOLE, Bench, Killed, act_at, kill, newest, same
+from processes import equal
 from safetensors import torch as tensors
-from test_resume import equal
 
 from elboroom.build.parts import Choices, Parts
 from elboroom.core.draw import Draw

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from processes import equal, flags
 from shell import elbo
 
 import elboroom
@@ -99,10 +100,6 @@ def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "elboroom.cli", *map(str, words)]
 
 
-def flags(**options: Any) -> list[str]:
-    return [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-
-
 @pytest.mark.slow
 def test_interrupt_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
@@ -117,10 +114,6 @@ def test_interrupt_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> No
     assert list((out / "checkpoints").glob("step-*.json"))
 
 
-# A bias that normalisation over the batch takes out again has no gradient but rounding, which Adam makes much of.
-TAKEN_OUT = ("model.posterior.posterior.net.dense.4.bias", "model.posterior.norm.running_mean")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["beta-tcvae", "factor-vae", "beta-vae-capacity", "control-vae", "bn-vae"])
 def test_two_processes_equal_one(method: str, data: Path, tmp_path: Path) -> None:
@@ -133,21 +126,6 @@ def test_two_processes_equal_one_on_text(tmp_path: Path) -> None:
     """Each of the two reads other words, and rows of the embeddings that neither reads stay put in both."""
     sentences = {"embed": 8, "hidden": 8, "dropout": 0.0, "clip": 1.0}
     equal("vae", "sentences", tmp_path, {**SMALL, **sentences, "steps": 5, "log_every": 1, "device": "cpu"})
-
-
-def equal(method: str, data: Path | str, tmp_path: Path, options: dict[str, Any]) -> None:
-    """Trains in one process and in two, and compares."""
-    elboroom.train(method, data, tmp_path / "one", **options)
-    words = command("train", method, *flags(data=data, out=tmp_path / "two", **options, devices=2))
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    files = (next((tmp_path / name / "checkpoints").glob("*.safetensors")) for name in ("one", "two"))
-    one, two = (safetensors.torch.load(file.read_bytes()) for file in files)
-    for name in one.keys() - set(TAKEN_OUT):
-        distance, size = (one[name] - two[name]).float().norm(), one[name].float().norm()
-        assert distance <= 1e-5 * size + 1e-6, name
-    for a, b in zip(*(read_log(tmp_path / name / "log.jsonl") for name in ("one", "two")), strict=True):
-        assert a == pytest.approx(b, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.slow
