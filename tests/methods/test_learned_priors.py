@@ -66,7 +66,11 @@ def test_each_name_makes_what_it_says(pixels: DataSet) -> None:
         ("svi", {"prior": "vamp"}, "--prior vamp .* use --posterior gaussian"),
         ("aae", {"prior": "flow"}, "--prior flow is learned, which needs the full KL in the loss"),
         ("bn-vae", {"prior": "mog"}, "--prior mog is learned, which needs the full KL in the loss"),
-        ("bn-vae", {"prior": "student", "variances_learned": True}, "--prior student is learned, which needs the full KL"),
+        (
+            "bn-vae",
+            {"prior": "student", "variances_learned": True},
+            "--prior student is learned, which needs the full KL",
+        ),
         ("ae", {"prior": "mog"}, "this method has no prior"),
         ("ae", {"prior": "normal"}, "this method has no prior"),
         ("ae", {"posterior": "wrapped"}, "this method has no prior, which --posterior wrapped needs"),
