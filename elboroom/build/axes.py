@@ -95,14 +95,14 @@ def _flowed(parts: Parts, make: type[FlowPosterior], flow_steps: int) -> nn.Modu
 
 def _spherical(parts: Parts, family: type[Spherical], kappa: float, kappa_learned: bool) -> nn.Module:
     if parts.latent < 2:
-        raise Problem("a sphere has directions only in two dimensions or more: use --latent 2 or more")
+        raise Problem("a sphere needs at least two dimensions; use --latent 2 or more")
     return SphericalPosterior(parts.reader(parts.latent + kappa_learned), family, kappa, kappa_learned)
 
 
 def _vamp(parts: Parts, posterior: nn.Module, pseudo_inputs: int | None) -> nn.Module:
     if not hasattr(posterior, "law") or not has_density(cast(Any, posterior.family)):
         raise Problem(
-            "--prior vamp is a mixture of what the encoder says of pseudo-inputs, each by itself: "
+            "--prior vamp is a mixture of q(z|x) at pseudo-inputs, which this posterior does not support; "
             "use --posterior gaussian, implicit-linear, vmf, power-spherical, wrapped or wrapped-linear"
         )
     pseudo = pseudo_inputs_of(parts, cast(nn.Module, posterior.net), pseudo_inputs)

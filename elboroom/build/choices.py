@@ -43,8 +43,10 @@ class Choices(BaseModel):
 
     latent: int | None = Field(None, ge=1, description="latent dimensions; 10 for images and vectors, 32 for text")
     net: str = Field("auto", description=f"auto, {', '.join(NETS)}; for text {', '.join(TEXT_NETS)}")
-    posterior: str = Field("auto", description=f"q(z|x): auto, the method's own, or {', '.join(POSTERIORS)}")
-    prior: str = Field("auto", description=f"p(z): auto, the method's own, or {', '.join(PRIORS)}", examples=["sparse"])
+    posterior: str = Field("auto", description=f"q(z|x): auto (the default of the method) or {', '.join(POSTERIORS)}")
+    prior: str = Field(
+        "auto", description=f"p(z): auto (the default of the method) or {', '.join(PRIORS)}", examples=["sparse"]
+    )
     flow_steps: int = Field(4, ge=1, description="autoregressive steps of --posterior iaf and nsf")
     flow_layers: int = Field(6, ge=1, description="couplings of --prior flow")
     components: int = Field(10, ge=1, description="Gaussians of --prior mog")
@@ -61,9 +63,11 @@ class Choices(BaseModel):
     kappa: float = Field(
         35.0, gt=0, le=1e6, description="concentration of --posterior vmf and power-spherical", examples=[13.0]
     )
-    kappa_learned: bool = Field(False, description="whether kappa is read off x, starting near that number")
-    sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero under --prior sparse")
-    variances_learned: bool = Field(False, description="whether those of --prior anisotropic and student are learned")
+    kappa_learned: bool = Field(False, description="whether kappa is predicted from x, starting near --kappa")
+    sparse_share: float = Field(0.8, ge=0, lt=1, description="share of dimensions near zero for --prior sparse")
+    variances_learned: bool = Field(
+        False, description="whether the variances of --prior anisotropic and student are learned"
+    )
     curvature: float = Field(
         1.0, gt=0, description="c of the ball of --posterior wrapped and the like: curvature -c, radius 1/sqrt(c)"
     )
@@ -71,19 +75,23 @@ class Choices(BaseModel):
     likelihood: Literal["auto", "bernoulli", "gaussian", "gaussian-learned", "gaussian-per-pixel", "logistic"] = Field(
         "auto", description="p(x|z); auto is bernoulli for images, gaussian for vectors"
     )
-    sigma: float = Field(1.0, gt=0, description="standard deviation of the gaussian likelihood (its start, if learned)")
+    sigma: float = Field(
+        1.0, gt=0, description="standard deviation of the gaussian likelihood (initial value, if learned)"
+    )
     trunk: Literal["a", "b"] = Field("a", description="which published LSTM pair the nets of text follow")
     embed: int = Field(256, ge=1, description="size of the word embeddings, for text")
     hidden: int = Field(256, ge=1, description="size of the recurrent states, for text")
-    layers: int | None = Field(None, ge=1, description="layers of the decoder of text; 1, of a transformer 3")
+    layers: int | None = Field(None, ge=1, description="layers of the decoder of text; 1, for a transformer 3")
     dropout: float | None = Field(
-        None, ge=0, lt=1, description="on inputs and outputs of the decoder of text; 0.5, in a transformer 0.2"
+        None, ge=0, lt=1, description="dropout on inputs and outputs of the decoder of text; 0.5, for a transformer 0.2"
     )
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of the decoder's input words hidden, for text")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of the decoder's input words hidden (word dropout), for text"
+    )
     inject: str = Field("auto", description=f"how z enters the decoder of text: auto, {', '.join(INJECTIONS)}")
     given: str = Field(
         "",
-        description="labels that encoder and decoder see, and p(z) if normal or wrapped with a kl, e.g. shape,scale",
+        description="labels to condition on: encoder and decoder, and p(z) if normal or wrapped with a kl, e.g. shape,scale",
     )
     init: Literal["kaiming", "glorot", "torch"] = Field("kaiming", description="initialisation of the nets")
 

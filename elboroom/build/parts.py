@@ -99,18 +99,16 @@ class Parts:
         family = POSTERIORS[q]
         space = family.space
         if prior == "none" and space is not FLAT:
-            raise Problem(
-                f"this method has no prior, which --posterior {q} cannot be without: use --posterior gaussian"
-            )
+            raise Problem(f"this method has no prior, which --posterior {q} needs; use --posterior gaussian")
         p = self._chosen("prior", space.prior if prior == "normal" else prior)
         law = NONE if p == "none" else PRIORS[p]
         if law.space not in (None, space):
-            raise Problem(f"--posterior {q} and --prior {p} live on different spaces: use --prior {space.prior}")
+            raise Problem(f"--posterior {q} and --prior {p} are on different spaces; use --prior {space.prior}")
         if prior == "none" and law is not NONE:
-            raise Problem(f"this method has no prior, so --prior {p} means nothing here")
+            raise Problem(f"this method has no prior, so --prior {p} has no effect; remove it")
         if fixed_prior and law.learned(self.choices):
             raise Problem(
-                f"--prior {p} is learned, for which a loss needs its whole kl: leave it out, or use vae --prior {p}"
+                f"--prior {p} is learned, which needs the full KL in the loss; remove it, or use vae --prior {p}"
             )
         parts = self if blocks is None else self._sized(sum(blocks.values()))
         made = family.make(parts, **self.options(*family.options))
@@ -127,7 +125,7 @@ class Parts:
         """p(z|u) beside a posterior on R^d that nobody chose."""
         name = self._chosen("prior", "normal")
         if PRIORS[name].space not in (None, FLAT):
-            raise Problem(f"--prior {name} is for a posterior that lives where it does: use --prior normal")
+            raise Problem(f"--prior {name} needs a posterior on the same space; use --prior normal")
         return self._prior(PRIORS[name], posterior)
 
     def _chosen(self, axis: Literal["posterior", "prior"], own: str) -> str:
@@ -164,7 +162,9 @@ class Parts:
     def spectrum(self, most: int = 2000) -> Tensor:
         """The leading variances of the data's principal axes; ones where the data is not at hand (a checkpoint has them)."""
         if self.about.kind == "tokens":
-            raise Problem(f"--prior {self.choices.prior} is read off pixels or vectors: for text use --prior normal")
+            raise Problem(
+                f"--prior {self.choices.prior} is computed from pixels or vectors; for text use --prior normal"
+            )
         if self.data is None:
             return torch.ones(self.latent)
         rows = self.data.splits["train"]
@@ -173,8 +173,8 @@ class Parts:
         variances = torch.linalg.svdvals(flat - flat.mean(0)).square()[: self.latent] / len(flat)
         if len(variances) < self.latent:
             raise Problem(
-                f"--prior {self.choices.prior} has a principal axis of the data for each dimension, and there are "
-                f"{len(variances)}: use --latent {len(variances)} or fewer"
+                f"--prior {self.choices.prior} needs a principal axis of the data per dimension, and there are "
+                f"{len(variances)}; use --latent {len(variances)} or fewer"
             )
         spectrum: Tensor = variances.clamp_min(1e-3 * variances.max().item() or 1.0).float()
         return spectrum
@@ -194,10 +194,10 @@ class Parts:
         if kind == "auto":
             kind = "bernoulli" if self.about.levels else "gaussian"
         if kind == "bernoulli" and not self.about.levels:
-            raise Problem("--likelihood bernoulli needs values in [0, 1]: use --likelihood gaussian for real values")
+            raise Problem("--likelihood bernoulli needs values in [0, 1]; use --likelihood gaussian for real values")
         if kind == "logistic" and self.about.levels != 256:
             raise Problem(
-                "--likelihood logistic is for 8-bit images: use bernoulli for binary ones, gaussian for real values"
+                "--likelihood logistic is for 8-bit images; use bernoulli for binary ones, gaussian for real values"
             )
         makes: dict[str, type[PixelLikelihood]] = {
             "bernoulli": BernoulliLikelihood,
@@ -218,7 +218,9 @@ class Parts:
     def writer(self, latent: int, skip: bool = False) -> nn.Module:
         """A decoder of sentences."""
         if (kind := self.option("likelihood")) != "auto":
-            raise Problem(f"--likelihood {kind} is for pixels and vectors; text is made word by word")
+            raise Problem(
+                f"--likelihood {kind} is for pixels and vectors; remove it for text, which is made word by word"
+            )
         options = self.options("embed", "hidden", "layers", "trunk", "dropout", "word_dropout", "inject")
         return sentences.decoder(self.net, self.about.levels, latent, self.given, skip=skip, **options)
 

@@ -42,7 +42,7 @@ def pseudo_inputs(parts: Parts, net: nn.Module, count: int | None = None) -> Pse
 def _sentences(parts: Parts, net: nn.Module, count: int, x: Tensor | None, u: Tensor | None) -> PseudoSentences:
     """Of L words at most, which does not depend on which sentences were drawn."""
     if not (hasattr(net, "embed") and hasattr(net, "read")):
-        raise Problem("--prior vamp reads word vectors: an encoder of your own needs `embed` and `read` for them")
+        raise Problem("--prior vamp uses word embeddings; your own encoder needs `embed` and `read` for them")
     longest = min(parts.about.shape[0] + 1, LONGEST)
     if x is None:
         noise = torch.Generator().manual_seed(0)

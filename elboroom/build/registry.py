@@ -29,14 +29,14 @@ Warmup = Annotated[
     float,
     Field(
         ge=0,
-        description="how long the weight of the rate rises to 1, from 0 or --start: up to 1 a fraction of the run, "
+        description="how long the weight of the KL rises to 1, from 0 or --start: up to 1 a fraction of the run, "
         "above it steps",
     ),
 ]
-Start = Annotated[float, Field(ge=0, description="weight of the rate at first")]
+Start = Annotated[float, Field(ge=0, description="initial weight of the KL")]
 FreeBits = Annotated[
     float,
-    Field(ge=0, description="KL floor in nats, applied to the batch mean; below it the prior receives no gradient"),
+    Field(ge=0, description="KL floor in nats, applied to the batch mean; below it the prior gets no gradient"),
 ]
 CriticLR = Annotated[float, Field(gt=0, description="learning rate of the critic")]
 

@@ -25,7 +25,7 @@ def check_net(net: nn.Module, role: str, x: Tensor, given: int, wanted: tuple[in
     if output.shape != (len(x), *wanted):
         needed = ", ".join(map(str, ("B", *wanted)))
         raise Problem(
-            f"{role}({name}, u) makes {_shape(output)} of {name} of shape {_shape(x)}; this model needs ({needed})"
+            f"{role}({name}, u) returns {_shape(output)} for {name} of shape {_shape(x)}; this model needs ({needed})"
         )
     return net
 

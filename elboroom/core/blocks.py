@@ -64,7 +64,7 @@ def of(block: str, term: Term) -> Term:
         for family in model.families:
             if not law_of(family).has_parts:
                 raise Problem(
-                    f"{term.name} of the block '{block}' needs q(z|x) and p(z) of independent dimensions: "
+                    f"{term.name} of the block '{block}' needs q(z|x) and p(z) with independent dimensions; "
                     "use --posterior gaussian with --prior normal"
                 )
         term.check(model)

@@ -50,7 +50,7 @@ def refuse_links(folder: Path) -> None:
             path = Path(place, name)
             if path.is_symlink():
                 raise Problem(
-                    f"{path} is a symbolic link; elboroom does not follow links inside a run or study: remove it"
+                    f"{path} is a symbolic link; elboroom does not follow links inside a run or study; remove it"
                 )
         folders[:] = [name for name in folders if name != FOREIGN]
 

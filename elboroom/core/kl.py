@@ -51,7 +51,7 @@ def require_kl(q: type[Distribution], p: type[Distribution]) -> None:
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
         lacking = f"q(z|x), which is {called(q)}," if not has_density(q) else f"p(z), which is {called(p)},"
         raise Problem(
-            f"KL(q || p) needs the density of both, and {lacking} has none: use --posterior gaussian, on the ball wrapped, or "
+            f"KL(q || p) needs the density of both, and {lacking} has none; use --posterior gaussian, on the ball wrapped, or "
             "a method that has no kl or reads it off a critic"
         )
 
@@ -65,7 +65,7 @@ def require_moving(model: Any, what: str) -> None:
     """Refuses, in a sentence, what acts on a rate that is one number whatever is learned."""
     if is_fixed(model):
         raise Problem(
-            f"the rate of this q(z|x) is set by --kappa, and {what} moves nothing: use --kappa-learned, or a method without it"
+            f"--kappa fixes the KL of this q(z|x), so {what} has no effect; use --kappa-learned, or a method without it"
         )
 
 
@@ -77,28 +77,28 @@ def has_many_priors(model: Any) -> bool:
 def require_one_prior(model: Any, what: str) -> None:
     """Refuses, in a sentence, a prior that is another for every label, where q(z) of all labels is held against it."""
     if has_many_priors(model):
-        raise Problem(f"{what} is of one prior, and with --given there is one for every label: leave --given out")
+        raise Problem(f"{what} needs a single prior, but --given makes one for every label; remove --given")
 
 
 def require_density(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior without a density."""
     if not has_density(q):
         raise Problem(
-            f"{what} needs the density of q(z|x), and this one ({called(q)}) has none: use --posterior gaussian"
+            f"{what} needs the density of q(z|x), and this one ({called(q)}) has none; use --posterior gaussian"
         )
 
 
 def require_product(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, codes of a space where a coordinate is not free of the others: a surface, a ball."""
     if law_of(q).space != "euclidean":
-        raise Problem(f"{what} leaves the space that these codes ({called(q)}) lie in: use --posterior gaussian")
+        raise Problem(f"{what} leaves the space of these codes ({called(q)}); use --posterior gaussian")
 
 
 def require_variance(q: type[Distribution], what: str) -> None:
     """Refuses, in a sentence, a posterior whose variances are not known."""
     if not law_of(q).diagonal:
         raise Problem(
-            f"{what} needs the variances of q(z|x), and this one ({called(q)}) has none: use --posterior gaussian"
+            f"{what} needs the variances of q(z|x), and this one ({called(q)}) has none; use --posterior gaussian"
         )
 
 

@@ -158,8 +158,8 @@ class Method(nn.Module):
             for parameter in parameters:
                 if id(parameter) in owner:
                     raise Problem(
-                        f"a parameter is in two groups that this method moves apart: {owner[id(parameter)]} and {name}; "
-                        "if it is the curvature of the ball, leave --curvature-learned out"
+                        f"a parameter is in two groups that this method trains separately: {owner[id(parameter)]} and {name}; "
+                        "if it is the curvature of the ball, remove --curvature-learned"
                     )
                 owner[id(parameter)] = name
         for name, parameter in self.named_parameters():

@@ -39,7 +39,7 @@ class Term:
         value, rows = self.f(draw), len(draw.batch.x)
         if value.dim() > 2 or (value.dim() and len(value) != rows):
             raise Problem(
-                f"the term '{self.name}' returned shape {tuple(value.shape)}; a term is of shape (B,), (B, D) or (), "
+                f"the term '{self.name}' returned shape {tuple(value.shape)}; a term must have shape (B,), (B, D) or (), "
                 f"and B is {rows} here"
             )
         return value if value.dim() == 0 else value.sum(1).mean() if value.dim() > 1 else value.mean()
@@ -88,12 +88,10 @@ class Weight(nn.Module, ABC):
         if isinstance(other, Term):
             return Objective([(self, other)])
         if len(other.parts) > 1 and type(self).update is not Weight.update:
-            raise Problem(
-                f"{self.extra_repr()} steers one term by its value; give each term of a sum a weight of its own"
-            )
+            raise Problem(f"{self.extra_repr()} steers one term by its value; give each term of a sum its own weight")
         for weight, term in other.parts:
             if not isinstance(weight, Constant):
-                raise Problem(f"{term.name} has a weight that moves already; write the two as one weight")
+                raise Problem(f"{term.name} has a changing weight already; write the two as one weight")
         return Objective([(self._before(weight), term) for weight, term in other.parts if isinstance(weight, Constant)])
 
     def _before(self, inner: Constant) -> Weight:
@@ -178,7 +176,7 @@ class Objective(nn.Module):
         super().__init__()
         names = [term.name for _, term in parts]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise Problem(f"two terms of one objective are called '{twice}'; give one of them another name")
+            raise Problem(f"two terms of one objective are named '{twice}'; rename one")
         self.parts = parts
         self.weights = nn.ModuleList(weight for weight, _ in parts)
 

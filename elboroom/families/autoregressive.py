@@ -89,8 +89,8 @@ class AutoregressivePrior(nn.Module):
         super().__init__()
         if latent % channels or latent < 2 * channels:
             raise Problem(
-                f"--latent {latent} makes no chains of two steps or more with --ar1-channels {channels}: "
-                "--latent has to be a multiple of it, and at least twice as much"
+                f"--latent {latent} does not give chains of two steps or more with --ar1-channels {channels}; "
+                "use a multiple of it for --latent, at least twice as large"
             )
         self.length = latent // channels
         self.register_buffer("alpha", torch.full((channels,), alpha), persistent=False)

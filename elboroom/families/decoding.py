@@ -89,9 +89,11 @@ class Sampling(OneByOne):
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:
-            raise Problem(f"a temperature is above 0, not {self.temperature:g}; for its limit decode greedily")
+            raise Problem(
+                f"the temperature must be above 0, not {self.temperature:g}; for its limit use greedy decoding"
+            )
         if self.top_k < 0 or not 0 < self.top_p <= 1:
-            raise Problem(f"top_k is at least 0 and top_p in (0, 1], not {self.top_k} and {self.top_p:g}")
+            raise Problem(f"top_k must be at least 0 and top_p in (0, 1], not {self.top_k} and {self.top_p:g}")
 
     def choose(self, logits: Tensor) -> Tensor:
         return torch.multinomial(self.probabilities(logits), 1).squeeze(1)
@@ -118,7 +120,7 @@ class Beam(Decoding):
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise Problem(f"a beam has a width of at least 1, not {self.width}")
+            raise Problem(f"the width of a beam must be at least 1, not {self.width}")
 
     def write(self, writer: Writer, z: Tensor, u: Tensor | None, longest: int) -> Tensor:
         n, width, at = len(z), self.width, 0

@@ -82,7 +82,7 @@ class FlowPrior(nn.Module):
     def __init__(self, latent: int, layers: int, width: int) -> None:
         super().__init__()
         if latent < 2:
-            raise Problem("--prior flow couples one half of z with the other: use --latent 2 or more")
+            raise Problem("--prior flow couples two halves of z; use --latent 2 or more")
         first, second = torch.arange(latent).tensor_split([latent // 2])
         turns = (second, first), (first, second)  # kept and moved
         self.flow = LazyComposedTransform(*(AffineCoupling(*turns[i % 2], width) for i in range(layers)))

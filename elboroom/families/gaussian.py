@@ -77,7 +77,7 @@ def _kl(q: Gaussian, p: Gaussian) -> Tensor:
 def require_gaussian(posterior: nn.Module, what: str) -> None:
     """Refuses, in a sentence, a posterior that is no diagonal Gaussian."""
     if posterior.family is not Gaussian:
-        raise Problem(f"{what} needs a Gaussian q(z|x), and not {called(posterior.family)}: use --posterior gaussian")  # type: ignore[arg-type]
+        raise Problem(f"{what} needs a Gaussian q(z|x), not {called(posterior.family)}; use --posterior gaussian")  # type: ignore[arg-type]
 
 
 def widened(out: Tensor) -> Tensor:

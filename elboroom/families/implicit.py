@@ -95,9 +95,7 @@ class SharedGaussian(Law):
         factor, failed = torch.linalg.cholesky_ex(root @ root.T)
         waits = root.device.type == "cpu" or not torch.is_grad_enabled()  # which no step on a GPU does
         if waits and failed:
-            raise Problem(
-                "the noise of q(z|x) has collapsed onto fewer dimensions than z has: it has no density any more"
-            )
+            raise Problem("the noise of q(z|x) has collapsed onto fewer dimensions than z has, so it has no density")
         return factor
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:

@@ -76,9 +76,9 @@ class TokenLikelihood(nn.Module):
         super().__init__()
         for name in ("head", "start", "step"):
             if not hasattr(decoder, name):
-                raise Problem(f"a decoder of sentences has head, start and step, and this one has no {name}")
+                raise Problem(f"a decoder of sentences needs head, start and step; this one has no {name}")
         if not (hasattr(decoder, "log_prob") or hasattr(decoder, "hidden")):
-            raise Problem("a decoder of sentences has log_prob or hidden, and this one has neither")
+            raise Problem("a decoder of sentences needs log_prob or hidden; this one has neither")
         self.net = decoder
 
     def forward(self, z: Tensor, batch: Batch) -> Tokens:

@@ -27,7 +27,7 @@ def _against_normal(parts: Parts, what: str) -> LatentModel:
     """A Gaussian posterior against N(0, I), whatever labels are given: a prior that can follow proves nothing."""
     model = parts.vae(fixed_prior=True)
     if not isinstance(model.prior, StandardNormal):
-        raise Problem(f"{what} is against N(0, I): use --posterior gaussian with --prior normal")
+        raise Problem(f"{what} needs the prior N(0, I); use --posterior gaussian with --prior normal")
     return model
 
 
@@ -121,5 +121,5 @@ def delta_vae_ar1(parts: Parts, warmup: Warmup = by_data(0.0, tokens=0.25)) -> M
     """
     model = parts.vae(prior="ar1")
     if model.families != (Gaussian, AR1):
-        raise Problem("the least rate is that of a Gaussian against a chain: leave --posterior and --prior out")
+        raise Problem("the smallest KL is that of a Gaussian to a chain; remove --posterior and --prior")
     return descend(model, _elbo(parts, warmup))

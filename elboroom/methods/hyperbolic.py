@@ -92,7 +92,7 @@ def apo_vae_vamp(
     """
     own = chosen(parts, POSTERIOR, generator)
     if (prior := parts.option("prior")) != "auto":
-        raise Problem(f"the prior of this method are its pseudo-inputs: leave --prior {prior} out")
+        raise Problem(f"the prior of this method is its pseudo-inputs; remove --prior {prior}")
     vae = parts.vae(own, fixed_prior=True)
     pseudo = pseudo_inputs(parts, vae.posterior.net, parts.option("pseudo_inputs") or PSEUDO)  # type: ignore[arg-type]
     model = with_critic(parts, vae.with_prior(VampPrior(vae.posterior, pseudo, parts.latent)), own)

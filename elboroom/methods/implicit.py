@@ -24,11 +24,11 @@ Generator = Literal["linear", "mlp"]
 CriticLoss = Annotated[
     Literal["auto", "dual", "logistic"],
     Field(
-        description="what nu descends: dual, as published, logistic, or auto, dual for a linear generator of text and else "
+        description="loss of nu: dual (as published), logistic, or auto: dual for a linear generator of text, else "
         "logistic"
     ),
 ]
-CriticTurns = Annotated[int, Field(ge=1, description="steps of nu for one of the model")]
+CriticTurns = Annotated[int, Field(ge=1, description="steps of nu per step of the model")]
 POSTERIOR = {"linear": "implicit-linear", "mlp": "implicit"}
 
 
@@ -37,10 +37,12 @@ def chosen(parts: Parts, posteriors: dict[str, str], generator: Generator, joint
     choice = parts.option("posterior")
     for name, posterior in posteriors.items():
         if choice == posterior:
-            raise Problem(f"the posterior is chosen by its generator: --generator {name}, not --posterior {choice}")
+            raise Problem(
+                f"this method chooses the posterior by --generator; use --generator {name}, not --posterior {choice}"
+            )
     if joint and choice != "auto":
         raise Problem(
-            f"nu(x, z) reads the features of the generator: choose by --generator, and leave --posterior {choice} out"
+            f"nu(x, z) uses the features of the generator; choose with --generator, and remove --posterior {choice}"
         )
     return posteriors[generator]
 

@@ -18,7 +18,7 @@ def lm(parts: Parts) -> Method:
     """The language model: the decoder of a VAE without its z, against which every use of z is measured."""
     for name in ("posterior", "prior"):
         if parts.option(name) != "auto":
-            raise Problem(f"a language model has no z, so --{name} means nothing here")
+            raise Problem(f"a language model has no z, so --{name} has no effect; remove it")
     return descend(LatentModel(NoLatent(), StandardNormal(0), parts.likelihood(latent=0)), nll())
 
 

@@ -34,7 +34,7 @@ def info_vae(parts: Parts, alpha: float = 0.0, lam: NonNegative = 1000.0, kernel
     kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance (or J if unknown), imq is summed over seven scales
     """
     if alpha + lam < 1:
-        raise Problem(f"--alpha {alpha:g} --lam {lam:g} give the MMD a negative weight: alpha + lam must be at least 1")
+        raise Problem(f"--alpha {alpha:g} --lam {lam:g} give the MMD a negative weight; alpha + lam must be at least 1")
     model = parts.vae(fixed_prior=alpha == 1)
     return descend(model, nll() + (1 - alpha) * kl() + (alpha + lam - 1) * mmd(kernel))
 

@@ -18,8 +18,8 @@ from elboroom.terms.evidence import kl, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.weights.schedules import Linear
 
-InnerLR = Annotated[float, Field(gt=0, description="how far mu and log sigma^2 move for a gradient in nats")]
-InnerMomentum = Annotated[float, Field(ge=0, lt=1, description="share of the last step that is kept")]
+InnerLR = Annotated[float, Field(gt=0, description="step size of mu and log sigma^2")]
+InnerMomentum = Annotated[float, Field(ge=0, lt=1, description="momentum: share of the last step that is kept")]
 InnerClip = Annotated[
     float,
     Field(ge=0, description="largest norm of the gradients of an example in mu and in log sigma^2; 0 is no limit"),
@@ -81,7 +81,7 @@ def svi(
     inner_steps: K
     """
     if parts.option("posterior") not in ("auto", "gaussian") or parts.encoder is not None:
-        raise Problem("without an encoder there is none to choose: leave --posterior and an encoder of your own out")
+        raise Problem("this method has no encoder; remove --posterior and your own encoder")
     weight, inner = Linear(start, 1, parts.span(warmup)), Inner(inner_steps, inner_lr, inner_momentum, inner_clip)
     origin = Origin(parts.latent)
     model = LatentModel(origin, parts.prior(origin), parts.likelihood())

@@ -59,7 +59,7 @@ class Autoregressive(nn.Module, ABC):
     def codes(self, z: Tensor, u: Tensor | None) -> Tensor:
         """z with u beside it, (N, code)."""
         if z.shape[-1] != self.latent:
-            raise Problem(f"this decoder takes codes of {self.latent} dimensions, it was given {z.shape[-1]}")
+            raise Problem(f"this decoder takes codes of {self.latent} dimensions, not {z.shape[-1]}")
         return beside(z, u, self.given)
 
     def hidden(self, z: Tensor, x_in: Tensor, u: Tensor | None = None) -> Tensor:

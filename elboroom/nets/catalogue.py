@@ -119,7 +119,7 @@ def _plan(name: str, shape: tuple[int, ...]) -> Conv | MLP:
     if name not in _NETS:
         raise unknown("net", name, NETS)
     if len(shape) not in (1, 3) or prod(shape) < 1:
-        raise Problem(f"data of shape {shape} are neither images (C, H, W) nor vectors (D,)")
+        raise Problem(f"data must be images (C, H, W) or vectors (D,), not of shape {shape}")
     if isinstance(_NETS[name], Conv) and len(shape) == 1:
         others = ", ".join(n for n, plan in _NETS.items() if isinstance(plan, MLP))
         raise Problem(f"'{name}' is convolutional and takes images; for vectors use one of {others}")

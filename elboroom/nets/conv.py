@@ -24,7 +24,7 @@ class Frame:
     def __init__(self, height: int, width: int) -> None:
         if max(height, width) > LARGEST:
             raise Problem(
-                f"convolutional nets take images of up to {LARGEST}x{LARGEST} pixels, these have {height}x{width}; "
+                f"convolutional nets take images of up to {LARGEST}x{LARGEST} pixels, not {height}x{width}; "
                 "resize them, for example to 64x64"
             )
         self.halvings = next(n for n in (2, 3, 4, 5) if 4 * 2**n >= max(height, width))  # to a map of 4x4
@@ -67,7 +67,7 @@ class ConvEncoder(nn.Module):
 
     def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
         if tuple(x.shape[1:]) != self.shape:
-            raise Problem(f"this encoder was made for images of shape {self.shape}, it was given {tuple(x.shape[1:])}")
+            raise Problem(f"this encoder was built for images of shape {self.shape}, not {tuple(x.shape[1:])}")
         framed = self.frame.pad(x)
         maps = around_objects(framed, self.maps)
         features = (in_parts(self.maps, framed) if maps is None else maps).flatten(1)  # (B, 16 channels)

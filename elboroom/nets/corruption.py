@@ -33,11 +33,11 @@ class Corruption(nn.Module):
         super().__init__()
         for name, p in (("drop", drop), ("blank", blank), ("substitute", substitute)):
             if not 0 <= p < 1:
-                raise Problem(f"the probability to {name} a word is at least 0 and below 1, not {p:g}")
+                raise Problem(f"the probability to {name} a word must be at least 0 and below 1, not {p:g}")
         if shuffle < 0:
-            raise Problem(f"words are shuffled by at least 0 places, not {shuffle}")
+            raise Problem(f"words must be shuffled by at least 0 places, not {shuffle}")
         if substitute and vocabulary <= MARKS:
-            raise Problem("to substitute words takes a vocabulary to draw them from")
+            raise Problem("to substitute words, give a vocabulary to draw them from")
         self.vocabulary, self.shuffle = vocabulary, shuffle
         self.drop, self.blank, self.substitute = drop, blank, substitute
 

@@ -25,9 +25,9 @@ def beside(h: Tensor, u: Tensor | None, given: int) -> Tensor:
     if given == 0:
         return h
     if u is None:
-        raise Problem(f"this net is conditional: it needs u, {given} values per example, beside its input")
+        raise Problem(f"this net is conditional; it needs u, {given} values per example, beside its input")
     if u.shape != (len(h), given):
-        raise Problem(f"this net is given {given} values per example; u of shape {tuple(u.shape)} does not fit")
+        raise Problem(f"this net needs u of {given} values per example, not of shape {tuple(u.shape)}")
     return torch.cat([h, u.to(h.dtype)], 1)
 
 
@@ -43,7 +43,7 @@ class MLPEncoder(nn.Module):
 
     def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
         if tuple(x.shape[1:]) != self.shape:
-            raise Problem(f"this encoder was made for data of shape {self.shape}, it was given {tuple(x.shape[1:])}")
+            raise Problem(f"this encoder was built for data of shape {self.shape}, not {tuple(x.shape[1:])}")
         outputs: Tensor = self.dense(beside(x.flatten(1), u, self.given))
         return outputs  # (B, outputs)
 

@@ -102,7 +102,7 @@ def decoder(
             skip,
         )
     if skip:
-        raise Problem("z skips layers in recurrent decoders; a transformer lets it into every block by --inject memory")
+        raise Problem("skip connections of z need a recurrent decoder; for a transformer use --inject memory")
     return Transformer(
         vocabulary,
         latent,
@@ -129,5 +129,5 @@ def _injection(name: str, inject: str, names: Iterable[str]) -> str:
     if inject == "auto":
         return known[0]
     if inject not in known:
-        raise Problem(f"--inject {inject} is nothing that '{name}' can do; it has {', '.join(known)}")
+        raise Problem(f"'{name}' has no --inject {inject}; it has: {', '.join(known)}")
     return inject

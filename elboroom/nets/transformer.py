@@ -78,7 +78,7 @@ class Transformer(Autoregressive):
         super().__init__(latent, given, dropout, word_dropout)
         if width % (2 * heads):
             raise Problem(
-                f"a transformer of width {width} cannot have {heads} heads: make it a multiple of {2 * heads}"
+                f"a transformer of width {width} cannot have {heads} heads; use a multiple of {2 * heads} as width"
             )
         places = inject.split("+") if self.code else []
         self.width, self.heads = width, heads

@@ -84,7 +84,7 @@ def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
 def _has_moments(model: LatentModel) -> None:
     if not law_of(model.families[0]).has_moments:
         raise Problem(
-            "adaptive contrast needs the moments of a sampler on R^d: use --posterior implicit, or --no-adaptive"
+            "adaptive contrast needs the moments of a sampler on R^d; use --posterior implicit, or --no-adaptive"
         )
 
 

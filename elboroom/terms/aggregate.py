@@ -31,7 +31,7 @@ def log_importance(rows: int, batch: int, n: int, estimator: Estimator, first: i
     if estimator == "mws":
         return torch.full((rows, batch), -math.log(n * batch))
     if batch < 2 or batch > n:
-        raise Problem(f"stratified sampling needs a batch of 2 to {n} examples, not {batch}: use another --batch-size")
+        raise Problem(f"stratified sampling needs a batch of 2 to {n} examples, not {batch}; use another --batch-size")
     others = batch - 1
     own = torch.arange(first, first + rows)
     if estimator == "mss-sym":
@@ -65,7 +65,7 @@ def _log_q(draw: Draw) -> Tensor:
 def _check(model: LatentModel) -> None:
     if not law_of(model.families[0]).diagonal:
         raise Problem(
-            "the parts of the aggregate posterior need a posterior that factorises and has a density: use --posterior gaussian"
+            "the parts of the aggregate posterior need a factorised posterior with a density; use --posterior gaussian"
         )
 
 
@@ -101,7 +101,7 @@ def dimwise_kl(n: int, estimator: Estimator = "mss-sym") -> Term:
         _check(model)
         if not law_of(model.families[1]).factorises:
             raise Problem(
-                "the KL of each dimension needs a prior whose dimensions are independent: "
+                "the KL of each dimension needs a prior with independent dimensions; "
                 "use --prior normal, anisotropic, student or sparse"
             )
 

@@ -43,8 +43,8 @@ def _check(critic: nn.Module) -> Callable[[LatentModel], None]:
     def check(model: LatentModel) -> None:
         if critic.joint and not getattr(model.posterior, "features", 0):
             raise Problem(
-                "nu(x, z) reads the features of an implicit posterior, and this one has none: "
-                "leave --posterior out, and choose by --generator"
+                "nu(x, z) uses the features of an implicit posterior, and this one has none; "
+                "remove --posterior, and choose with --generator"
             )
 
     return check

@@ -42,7 +42,7 @@ def free_bits(
         require_moving(model, "a floor below it")
         if unit == "per_dim" and not is_per_dim(*model.families):
             raise Problem(
-                "a floor for each dimension needs a KL that is a sum over dimensions: "
+                "a floor for each dimension needs a KL that is a sum over dimensions; "
                 "use --posterior gaussian with --prior normal, or free-bits with --unit total"
             )
 

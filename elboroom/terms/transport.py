@@ -75,7 +75,7 @@ def inclusive_kl() -> Term:
     def check(model: LatentModel) -> None:
         require_one_prior(model, "KL(p || q(z))")
         if not law_of(model.families[0]).diagonal:
-            raise Problem("KL(p || q(z)) needs a Gaussian posterior: use --posterior gaussian or another divergence")
+            raise Problem("KL(p || q(z)) needs a Gaussian posterior; use --posterior gaussian or another divergence")
 
     return Term("kl_inclusive", value, check=check, couples=True)
 
@@ -91,9 +91,9 @@ def cost(kind: Literal["squared", "nll"]) -> Term:
 
     def check(model: LatentModel) -> None:
         if not law_of(model.likelihood.family).has_mean:  # type: ignore[arg-type]
-            raise Problem("words have no squared error: use --reconstruction nll")
+            raise Problem("words have no squared error; use --reconstruction nll")
         if getattr(model.likelihood, "learns_sigma", False):
-            raise Problem("a squared error teaches no sigma: use --likelihood gaussian, or --reconstruction nll")
+            raise Problem("a squared error cannot learn sigma; use --likelihood gaussian, or --reconstruction nll")
 
     return Term("cost", value, check=check)
 

@@ -45,7 +45,7 @@ class PI(Weight):
     def __init__(self, target: Weight | float, kp: float, ki: float, low: float, high: float = math.inf) -> None:
         super().__init__()
         if not low < high:
-            raise Problem(f"--low {low:g} is not below --high {high:g}")
+            raise Problem(f"--low {low:g} must be below --high {high:g}")
         self.target = target if isinstance(target, Weight) else Constant(target)
         self.kp, self.ki, self.low, self.high = kp, ki, low, high
         self.register_buffer("value", torch.tensor(float(low)))

@@ -58,7 +58,7 @@ class Cyclical(Weight):
     def __init__(self, period: float, ramp: float) -> None:
         super().__init__()
         if period < 2:
-            raise Problem(f"a cycle lasts {period:g} steps: use fewer --cycles or more --steps")
+            raise Problem(f"a cycle lasts only {period:g} steps; use fewer --cycles or more --steps")
         self.period, self.ramp = period, ramp
 
     def now(self, step: int) -> float:

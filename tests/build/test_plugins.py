@@ -86,7 +86,7 @@ def test_a_package_announces_its_methods(mine: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (MINE.replace("NAME", "beta-vae"), "there is a method 'beta-vae' already"),
+        (MINE.replace("NAME", "beta-vae"), "a method 'beta-vae' exists already"),
         ("import nothing_of_the_kind", "cannot be imported .ModuleNotFoundError"),
         ("1 / 0", "cannot be imported .ZeroDivisionError"),
     ],

@@ -59,7 +59,7 @@ def test_a_beam_of_one_is_greedy(run: str) -> None:
 def test_its_report_shows_sentences(run: str) -> None:
     done("report", run)
     page = Path(run, "report.html").read_text(encoding="utf-8")
-    for heading in ("Samples", "Reconstructions", "Interpolations", "Rate by dimension", "Map of the codes"):
+    for heading in ("Samples", "Reconstructions", "Interpolations", "KL per dimension", "Map of the codes"):
         assert f"<h2>{heading}</h2>" in page, heading
     assert "Not shown" not in page
 

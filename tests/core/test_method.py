@@ -37,7 +37,7 @@ def model() -> LatentModel:
 
 def test_every_parameter_is_in_exactly_one_group() -> None:
     it = model()
-    with pytest.raises(Problem, match="in two groups that this method moves apart: a and b"):
+    with pytest.raises(Problem, match="in two groups that this method trains separately: a and b"):
         Method(it, [Player(nll(), "a")], a=Group(it), b=Group(it.posterior))
     with pytest.raises(ValueError, match=r"likelihood.*in no group"):
         Method(it, [Player(nll(), "a")], a=Group(it.posterior))

@@ -106,9 +106,9 @@ def test_32_steps_at_a_half_commit_to_three_and_a_half_nats() -> None:
 
 def test_what_cannot_be_is_refused(vectors: DataSet) -> None:
     for latent, channels in ((3, 2), (4, 4), (1, 1)):
-        with pytest.raises(Problem, match=f"--latent {latent} .* --ar1-channels {channels}: --latent has to be"):
+        with pytest.raises(Problem, match=f"--latent {latent} .* --ar1-channels {channels}; use a multiple"):
             AutoregressivePrior(latent, channels, 0.5)
     AutoregressivePrior(8, 4, 0.5)
     for options in ({"prior": "sparse"}, {"prior": "normal"}, {"posterior": "iaf"}):
-        with pytest.raises(Problem, match="leave --posterior and --prior out"):
+        with pytest.raises(Problem, match="remove --posterior and --prior"):
             session.build(specify("delta-vae-ar1", vectors, "array", None, options), Own(vectors))

@@ -332,6 +332,6 @@ def test_a_curvature_is_one_and_learned_only_if_asked(pixels: Any) -> None:
 @pytest.mark.parametrize(("q", "p", "instead"), [("wrapped", "normal", "wrapped"), ("gaussian", "wrapped", "normal")])
 def test_laws_on_different_spaces_are_refused(pixels: Any, q: str, p: str, instead: str) -> None:
     with pytest.raises(
-        Problem, match=f"--posterior {q} and --prior {p} live on different spaces: use --prior {instead}"
+        Problem, match=f"--posterior {q} and --prior {p} are on different spaces; use --prior {instead}"
     ):
         Parts(pixels.about, Choices(latent=3, posterior=q, prior=p)).vae()

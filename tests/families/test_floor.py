@@ -98,10 +98,10 @@ def test_a_posterior_at_the_minimum_can_be_the_same_for_all_x() -> None:
 
 
 def test_what_cannot_be_is_refused(vectors: DataSet) -> None:
-    with pytest.raises(Problem, match="and not point: use --posterior gaussian"):
+    with pytest.raises(Problem, match="not point; use --posterior gaussian"):
         Floored(PointPosterior(Pass()), 0.1)
     with pytest.raises(
-        Problem, match="the minimum rate is against N\\(0, I\\): use --posterior gaussian with --prior normal"
+        Problem, match="the minimum rate needs the prior N\\(0, I\\); use --posterior gaussian with --prior normal"
     ):
         session.build(specify("delta-vae", vectors, "array", None, {"prior": "clustered"}), Own(vectors))
     method = session.build(specify("delta-vae", vectors, "array", None, {"given": "label"}), Own(vectors))

@@ -222,7 +222,7 @@ def test_a_batch_too_small_for_statistics_is_refused(vectors: DataSet, name: str
 
 @pytest.mark.parametrize("wrap", [BatchNormed, BatchNormedBoth])
 def test_only_gaussians_are_normalised(wrap: Any) -> None:
-    with pytest.raises(Problem, match="and not point: use --posterior gaussian"):
+    with pytest.raises(Problem, match="not point; use --posterior gaussian"):
         wrap(PointPosterior(Net(D, J)), J, 0.5)
 
 

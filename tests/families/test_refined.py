@@ -330,9 +330,9 @@ def test_svi_has_no_encoder(bench: Bench, pixels: DataSet) -> None:
     assert not q.first.loc.any()
     assert not q.first.logvar.any()
     assert q.loc.abs().min() > 0
-    with pytest.raises(Problem, match="leave --posterior"):
+    with pytest.raises(Problem, match="remove --posterior"):
         session.build(specify("svi", pixels, "array", None, {"posterior": "iaf"}), Own(pixels))
-    with pytest.raises(Problem, match="without an encoder"):
+    with pytest.raises(Problem, match="this method has no encoder"):
         session.build(specify("svi", pixels, "array", None, {}), Own(pixels, encoder=nn.Identity()))
 
 

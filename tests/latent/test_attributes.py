@@ -31,7 +31,7 @@ def test_an_edit_of_zero_is_the_code_and_goes_on_beyond_one() -> None:
     assert path[:, 1].tolist() == z.tolist()
     assert path[0, 3].tolist() == [2, 0]
     assert edit(z[0], w, 1).tolist() == [[[1.5, 1.0]]]
-    with pytest.raises(Problem, match="one vector"):
+    with pytest.raises(Problem, match="need a vector of their length"):
         edit(z, w[:1], 1)
 
 
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_said() -> None:
     codes = np.ones((3, 2))
     with pytest.raises(Problem, match="with the attribute and images without"):
         attribute_vector(codes, [1, 1, 1])
-    with pytest.raises(Problem, match="one label for each"):
+    with pytest.raises(Problem, match="one label per row"):
         attribute_vector(codes, [1, 0])
     with pytest.raises(Problem, match="must be true and false"):
         attribute_vector(codes, [1, 2, 3])

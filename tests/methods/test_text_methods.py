@@ -118,5 +118,5 @@ def test_constant_lengths_are_refused_where_examples_are_coupled(text_bench: Ben
 
 @pytest.mark.parametrize("name", [name for name in TEXT_METHODS if name not in METHODS])
 def test_a_method_for_text_alone_refuses_pixels(pixels: DataSet, name: str) -> None:
-    with pytest.raises(Problem, match=f"{name} is for tokens"):
+    with pytest.raises(Problem, match=f"{name} works on tokens"):
         session.build(specify(name, pixels, "array", None, {"batch_size": 8}), Own(pixels))

@@ -114,7 +114,7 @@ def test_what_is_given_reaches_the_output_and_every_parameter_has_a_gradient(nam
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in net.parameters())
         with pytest.raises(Problem, match="needs u"):
             net(start)
-        with pytest.raises(Problem, match="does not fit"):
+        with pytest.raises(Problem, match="values per example, not of shape"):
             net(start, u[:, :1])
 
 
@@ -185,10 +185,10 @@ def test_glorot_and_the_initialisation_of_torch() -> None:
         (lambda: encoder("burgess", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200"),
         (lambda: decoder("locatello", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200"),
         (lambda: encoder("burgess", (3, 129, 64), 2), "resize"),
-        (lambda: encoder("mlp-300", (3, 4), 2), "neither images"),
+        (lambda: encoder("mlp-300", (3, 4), 2), "must be images"),
         (lambda: encoder("mlp-300", (5,), 2, init="kaming"), "kaiming"),
-        (lambda: encoder("burgess", (1, 64, 64), 2)(torch.rand(2, 3, 64, 64)), "made for"),
-        (lambda: encoder("mlp-300", (1, 8, 8), 2)(torch.rand(2, 1, 4, 16)), "made for"),
+        (lambda: encoder("burgess", (1, 64, 64), 2)(torch.rand(2, 3, 64, 64)), "built for"),
+        (lambda: encoder("mlp-300", (1, 8, 8), 2)(torch.rand(2, 1, 4, 16)), "built for"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(make: object, sentence: str) -> None:

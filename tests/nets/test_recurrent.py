@@ -350,7 +350,7 @@ def test_two_processes_drop_what_one_would(name: str, monkeypatch: pytest.Monkey
 def test_names_that_there_are_not() -> None:
     with pytest.raises(Problem, match="did you mean 'lstm'"):
         sentences.encoder("lstn", V, 2)
-    with pytest.raises(Problem, match="--inject memory is nothing that 'gru' can do"):
+    with pytest.raises(Problem, match="'gru' has no --inject memory"):
         sentences.decoder("gru", V, 2, inject="memory")
     with pytest.raises(Problem, match="--inject memory"):
         sentences.decoder("transformer", V, 2, skip=True)

@@ -68,7 +68,9 @@ def test_where_there_is_no_density_a_sentence_stands_instead(pixels: DataSet, tm
     run = train("ae", pixels, tmp_path, **TINY)
     reasons = {e.name: e.reason for e in plots.gallery(run, n=100) if e.figure is None}
     assert set(reasons) == {"samples", "densities", "rates", "collapse"}
-    assert all(any(why in reason for why in ("no density", "no diagonal", "no prior")) for reason in reasons.values())
+    assert all(
+        any(why in reason for why in ("no density", "not a diagonal", "no prior")) for reason in reasons.values()
+    )
 
 
 def test_what_data_and_measures_do_not_allow_is_left_out(pixels: DataSet, tmp_path: Path) -> None:

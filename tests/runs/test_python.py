@@ -138,10 +138,10 @@ class Alone(nn.Module):
 @pytest.mark.parametrize(
     ("mine", "sentence"),
     [
-        ({"encoder": Own(256, 5)}, r"encoder\(x, u\) makes \(B, 5\) of x of shape \(B, 1, 16, 16\); .* \(B, 6\)"),
+        ({"encoder": Own(256, 5)}, r"encoder\(x, u\) returns \(B, 5\) for x of shape \(B, 1, 16, 16\); .* \(B, 6\)"),
         ({"encoder": Own(255, 6)}, r"encoder\(x, u\) fails for x of shape \(B, 1, 16, 16\): "),
         ({"encoder": Alone()}, r"encoder\(x, u\) fails"),
-        ({"decoder": Own(3, 256)}, r"decoder\(z, u\) makes \(B, 256\) of z of shape \(B, 3\); .* \(B, 1, 16, 16\)"),
+        ({"decoder": Own(3, 256)}, r"decoder\(z, u\) returns \(B, 256\) for z of shape \(B, 3\); .* \(B, 1, 16, 16\)"),
         ({"decoder": OwnDecoder(4, 256)}, r"decoder\(z, u\) fails for z of shape \(B, 3\)"),
     ],
 )

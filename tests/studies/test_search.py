@@ -187,7 +187,7 @@ def test_mistakes_of_a_search(sought: Study, tables: dict[str, Any], tmp_path: P
     with pytest.raises(Problem, match="goal 'up'"):
         sought.searching(goal="up")
     two = Study.of({**tables, "data": [tables["data"], "mnist"], "search": {"metric": "elbo"}})
-    with pytest.raises(Problem, match="on one data set"):
+    with pytest.raises(Problem, match="needs one data set"):
         Trials(two, out)
     file = tmp_path / "s.toml"
     file.write_text(f"data = '{tables['data']}'\n[[runs]]\nmethod = 'beta-vae'\nbeta = [1, 2]\n")

@@ -130,7 +130,7 @@ def test_a_mistake_in_a_block_is_one_sentence(mistake: str) -> None:
 
 def test_one_run_asked_for_twice_is_refused() -> None:
     twice = study({"method": "beta-vae", "beta": [1, 2]}, {"method": "beta-vae", "beta": 2.0})
-    with pytest.raises(Problem, match="asks for one run twice: beta-vae-beta-2-s0"):
+    with pytest.raises(Problem, match="has one run twice: beta-vae-beta-2-s0"):
         twice.cells()
 
 

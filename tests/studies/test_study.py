@@ -147,7 +147,7 @@ def test_a_million_runs_ask_first(elbo: Elbo, squares: Path, tmp_path: Path, mon
         lambda study, *_, **__: begun.append(study.count) or {"done": 0, "failed": 0},
     )
     assert elbo("study", "run", file, "--out", tmp_path / "out")[0] == 0
-    assert asked == [f"{file} has 1,000,000 runs. Go on?"]
+    assert asked == [f"{file} has 1,000,000 runs. Continue?"]
     assert elbo("study", "run", file, "--out", tmp_path / "out", "--yes")[0] == 0
     assert (begun, len(asked)) == ([1_000_000, 1_000_000], 1)
     assert not (tmp_path / "out").exists()

@@ -265,10 +265,10 @@ def test_the_dual_needs_features_and_says_so(pixels: DataSet) -> None:
         ("implicit-vae", "wrapped-implicit"),
         ("apo-vae-vamp", "vmf"),
     ):
-        with pytest.raises(Problem, match=f"leave --posterior {posterior} out"):
+        with pytest.raises(Problem, match=f"remove --posterior {posterior}"):
             card(name).build(Parts(pixels.about, Choices(latent=3, posterior=posterior), 8), {})
     plain = card("vae").build(Parts(pixels.about, Choices(latent=3), 8), {}).model
-    with pytest.raises(Problem, match="choose by --generator"):
+    with pytest.raises(Problem, match="choose with --generator"):
         descend(plain, nll() + dual_rate(DualCritic(3, 4)))
     method = card("implicit-vae-mi").build(Parts(pixels.about, Choices(latent=3, posterior="gaussian"), 8), {})
     assert isinstance(method.model.posterior, GaussianPosterior)

@@ -28,7 +28,7 @@ def build(data: DataSet, name: str, options: dict[str, Any], **choices: Any) -> 
 @pytest.mark.parametrize(("name", "options"), STEERED)
 @pytest.mark.parametrize("posterior", ["vmf", "power-spherical"])
 def test_what_would_move_it_is_refused(pixels: DataSet, name: str, options: dict[str, Any], posterior: str) -> None:
-    with pytest.raises(Problem, match="moves nothing: use --kappa-learned"):
+    with pytest.raises(Problem, match="has no effect; use --kappa-learned"):
         build(pixels, name, options, posterior=posterior)
     build(pixels, name, options, posterior=posterior, kappa_learned=True)
     build(pixels, name, options, posterior=posterior, prior="vamp", pseudo_inputs=4)

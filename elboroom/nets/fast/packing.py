@@ -33,7 +33,7 @@ class Packing:
         step, place = (steps.unsqueeze(1) < lengths).nonzero(as_tuple=True)  # (n,) each, step after step
         sizes = step.bincount().tolist()
         if not sizes or sizes[0] < len(lengths):
-            raise Problem("a sentence has no tokens: every row begins with <s> and ends with </s>")
+            raise Problem("a sentence has no tokens; every row must begin with <s> and end with </s>")
         return cls(sizes, order, place, step)
 
     @cached_property

@@ -78,7 +78,7 @@ def test_a_search_keeps_its_goal(tables: dict[str, Any], tmp_path: Path) -> None
     assert study.count == 2, "a trial has a run for each seed"
     run_study(study, tmp_path / "out", Here(), quiet=True)
     for other in ({"metric": "distortion", "goal": "min"}, {"goal": "min"}):
-        with pytest.raises(Problem, match="only the number of trials may change"):
+        with pytest.raises(Problem, match="only its number of trials may change"):
             run_study(study.searching(**other), tmp_path / "out", Here(), quiet=True)
     assert run_study(study.searching(trials=2), tmp_path / "out", Here(), quiet=True)["done"] == 4
 
@@ -132,11 +132,11 @@ def test_threads_may_be_left_to_the_study(tables: dict[str, Any], tmp_path: Path
 @pytest.mark.parametrize(
     ("runs", "says"),
     [
-        ([{"method": "vae", "zip": 3}], "zip holds lists"),
+        ([{"method": "vae", "zip": 3}], "zip must be a table of lists"),
         ([{"method": "beta-vae", "beta": {"low": -5, "high": 10}, "draws": 600}], "beta"),
         ([{"method": "vae"}, {"method": "beta-vae", "beta": []}], r"\[\[runs\]\] 2 has no run"),
         ([{"method": "vae", "latent": {"low": 1.2, "high": 1.8, "whole": True}, "draws": 1}], "is empty"),
-        ([{"method": "vae", "latent": [[3]]}], "latent is text, a number"),
+        ([{"method": "vae", "latent": [[3]]}], "latent must be text, a number"),
     ],
 )
 def test_nonsense_is_refused_before_the_first_run(
