@@ -24,6 +24,7 @@ from elboroom.methods import cards
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 from elboroom.training import session
+from elboroom.training.base import grounded
 from elboroom.training.batches import Batches
 from elboroom.training.checkpoint import Checkpoint, Checkpoints
 from elboroom.training.loop import Loop
@@ -32,6 +33,9 @@ from elboroom.training.spec import Spec, specify
 
 METHODS = [name for name, card in cards().items() if "pixels" in card.on]
 TEXT_METHODS = [name for name, card in cards().items() if "tokens" in card.on]
+FROM_NOTHING = [
+    name for name in METHODS if not cards()[name].needs_base
+]  # the others stand on a run that a Bench trains
 HALF, WHOLE = 4, 8
 FIT: dict[str, Any] = {
     "steps": WHOLE,
@@ -130,7 +134,7 @@ def built(name: str) -> Method:
 
 def those(has: Callable[[Method], object]) -> list[str]:
     """The methods whose built model has something; a test of what no method has would be empty, and is told."""
-    found = [name for name in METHODS if has(built(name))]
+    found = [name for name in FROM_NOTHING if has(built(name))]
     assert found, "no method has it"
     return found
 
@@ -157,10 +161,10 @@ def state(method: Method) -> Hashable:
 
 
 def first_of_each(kind: Callable[[Method], Hashable], names: Iterable[str] = METHODS) -> list[str]:
-    """The first method of each kind. One for text alone cannot be built on pixels and is of a kind of its own."""
+    """The first method of each kind. One for text alone, or that needs a base, is not built here: of a kind of its own."""
     found: dict[Hashable, str] = {}
     for name in names:
-        found.setdefault(kind(built(name)) if name in METHODS else name, name)
+        found.setdefault(kind(built(name)) if name in FROM_NOTHING else name, name)
     return list(found.values())
 
 
@@ -196,7 +200,17 @@ class Bench:
         self.runs: dict[str, Run] = {}
 
     def train(self, name: str, out: Path, **more: Any) -> Run:
-        return train(name, self.data, out, **{**FIT, **self.options, **AT_WORK.get(name, {}), **more})
+        given = {**FIT, **self.options, **AT_WORK.get(name, {}), **more}
+        return train(name, self.data, out, base=self.base(name, given), **given)
+
+    def base(self, name: str, given: dict[str, Any]) -> Path | None:
+        """A vae for a method that needs a run to stand on, given the same labels; None for others."""
+        folder = self.folder / f"base-{given.get('given', '')}"
+        if not cards()[name].needs_base:
+            return None
+        if not folder.exists():
+            train("vae", self.data, folder, **{**FIT, **self.options, "given": given.get("given", "")})
+        return folder
 
     def whole(self, name: str) -> Run:
         if name not in self.runs:
@@ -206,7 +220,8 @@ class Bench:
     def fresh(self, name: str, **more: Any) -> Method:
         """The method at step 0, ready to train."""
         given = {**FIT, **self.options, **AT_WORK.get(name, {}), **more}
-        spec = specify(name, self.data, "array", None, given)
+        base = self.base(name, given)
+        spec = specify(name, self.data, "array", None, given, base=grounded(base)[0] if base else None)
         method = session.build(spec, Own(self.data))
         method.prepare(adam(FIT["lr"]))
         return method
@@ -222,6 +237,6 @@ def by_kind(state: dict[str, Tensor], floats_first: bool) -> dict[str, Tensor]:
 
 
 def moved(before: Method, after: dict[str, Tensor]) -> Iterator[tuple[str, bool, bool]]:
-    """(name, whether it may move, whether it did) for every parameter."""
+    """(name, whether it may move, whether it did) for every parameter; what a state does not keep comes from a base."""
     for name, parameter in before.named_parameters():
-        yield name, parameter.requires_grad, not torch.equal(parameter, after[name])
+        yield name, parameter.requires_grad, name in after and not torch.equal(parameter, after[name])

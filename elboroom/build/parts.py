@@ -19,6 +19,7 @@ from elboroom.build.user_nets import check_net
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import About, DataSet
+from elboroom.data.tokens import Tokeniser
 from elboroom.families.pixels import (
     BernoulliLikelihood,
     GaussianLikelihood,
@@ -27,10 +28,26 @@ from elboroom.families.pixels import (
     LogisticLikelihood,
     PixelLikelihood,
 )
+from elboroom.families.recalled import Recalled
 from elboroom.families.tokens import TokenLikelihood
 from elboroom.geometry.ball import Ball
 from elboroom.nets import sentences
 from elboroom.nets.joint import JointCritic
+from elboroom.terms.labels import Classifier
+
+
+@dataclass(frozen=True)
+class Base:
+    """A trained run that stands frozen under another: its model, and its posterior with codes worked out once.
+
+    `model.with_posterior(codes)` reads the codes of training examples off a table; `spec` is that of the run.
+    """
+
+    model: LatentModel
+    codes: Recalled
+    latent: int
+    tokeniser: Tokeniser | None
+    spec: Any
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,7 @@ class Parts:
     data: DataSet | None = None  # for what is read off the data at the start
     encoder: nn.Module | None = None  # the user's own, if there is one
     decoder: nn.Module | None = None
+    base: Base | None = None  # the run that stands frozen under this one
     used: set[str] = field(default_factory=set, repr=False, compare=False)  # the options that something built here uses
 
     def options(self, *names: str) -> dict[str, Any]:
@@ -69,6 +87,26 @@ class Parts:
             if name not in self.about.labels:
                 raise unknown("label", name, self.about.labels, self.about.name)
         return sum(self.about.labels[name] for name in self.choices.given_names)
+
+    def require_base(self) -> Base:
+        """The run that stands frozen under this one; refuses to be without, or one that has no z."""
+        if self.base is None:
+            raise Problem("this method stands on a trained run: say which with --base RUN")
+        if not self.base.latent:
+            raise Problem(f"--base: {self.base.spec.method} has no z, and so no codes to stand on")
+        return self.base
+
+    def classifier(self, label: str, codes: int) -> Classifier:
+        """A linear head that tells a label, the only one where none is named, from so many numbers."""
+        labels = self.about.labels
+        if not labels:
+            raise Problem(f"{self.about.name} has no labels to be told")
+        if not label and len(labels) > 1:
+            raise Problem(f"{self.about.name} has the labels {', '.join(labels)}: say which with --label")
+        name = label or next(iter(labels))
+        if name not in labels:
+            raise unknown(f"label of {self.about.name}", name, labels)
+        return Classifier(codes, labels[name], name, list(labels).index(name))
 
     def span(self, amount: float) -> int:
         """Steps for an amount that is a fraction of the run (up to 1) or a number of steps (above)."""

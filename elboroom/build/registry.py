@@ -97,6 +97,7 @@ class Card:
     builder: Callable[..., Trainable]
     on: tuple[Kind, ...] = KINDS  # the kinds of data that it is for
     looks: bool = False  # whether it looks at a validation split as it trains
+    needs_base: bool = False  # whether a trained run stands frozen under it
 
     @property
     def summary(self) -> str:
@@ -139,18 +140,20 @@ class Card:
         """The method on these parts."""
         if parts.about.kind not in self.on:
             raise Problem(f"{self.name} works on {' and '.join(self.on)}; {parts.about.name} is {parts.about.kind}")
+        if parts.base is not None and not self.needs_base:
+            raise Problem(f"--base has no effect with {self.name}; remove it")
         return self.builder(parts, **self.validate(given, parts.about.kind))
 
 
 def method(
-    name: str, formula: str, paper: str, on: tuple[Kind, ...] = KINDS, looks: bool = False
+    name: str, formula: str, paper: str, on: tuple[Kind, ...] = KINDS, looks: bool = False, needs_base: bool = False
 ) -> Callable[[Callable[..., Built]], Callable[..., Built]]:
     """Registers a builder."""
 
     def register(builder: Callable[..., Built]) -> Callable[..., Built]:
         if name in _CARDS and _CARDS[name].builder.__module__ != builder.__module__:
             raise Problem(f"a method '{name}' exists already; choose another name for yours")
-        _CARDS[name] = Card(name, formula, paper, builder, on, looks)
+        _CARDS[name] = Card(name, formula, paper, builder, on, looks, needs_base)
         return builder
 
     return register

@@ -52,6 +52,7 @@ OWN = (
     ("out", Path | None, None,
      typer.Option("--out", help="the folder of the run", show_default="runs/METHOD-DATA-SEED")),
     ("warm", Path | None, None, typer.Option("--from", help="start from the weights of another run")),
+    ("base", Path | None, None, typer.Option("--base", help="a trained run that stands frozen under this one")),
     ("logger", *get_args(Logger)[:1], "", *get_args(Logger)[1:]),
     ("json", bool, False, typer.Option("--json", help="print the result as JSON")),
 )  # fmt: skip

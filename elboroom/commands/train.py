@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,9 @@ def _train(method: str, own: dict[str, Any], options: dict[str, Any]) -> None:
 def resume(
     folder: Folder,
     steps: Annotated[int | None, typer.Option("--steps", help="train this many more steps")] = None,
+    base: Annotated[
+        Path | None, typer.Option("--base", help="where the run that stands frozen under it is now, if it has moved")
+    ] = None,
     logger: Logger = "",
     json: Json = False,
 ) -> None:
@@ -50,7 +54,7 @@ def resume(
     from elboroom.commands.progress import Bar
     from elboroom.runs import lifecycle
 
-    run = lifecycle.resume(folder, steps, bar=Bar, logger=logger)
+    run = lifecycle.resume(folder, steps, base=base, bar=Bar, logger=logger)
     _trained(run, json)
 
 

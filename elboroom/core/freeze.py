@@ -1,11 +1,16 @@
-"""Parameters that stand still for a while."""
+"""Parameters that stand still for a while, and modules that do for good."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any, Self, TypeVar
 
 from torch import nn
+
+M = TypeVar("M", bound=nn.Module)
 
 
 @contextmanager
@@ -23,3 +28,49 @@ def freeze(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
     finally:
         for parameter in held:
             parameter.requires_grad_(True)
+
+
+class Frozen(nn.Module):
+    """A module that stands still for good: always in evaluation mode, without a gradient, and in no state.
+
+    Dropout is off and running averages stand, whatever `.train()` says. Its tensors come from elsewhere: `state_dict` leaves
+    them out, and `load_state_dict` leaves them as they are. Made by `frozen`.
+    """
+
+    def train(self, mode: bool = True) -> Self:
+        """Itself, as it is."""
+        return self
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Nothing of it."""
+        destination = kwargs.get("destination")
+        return OrderedDict() if destination is None else destination
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
+        """What is to be loaded into it, and below it, is what it has."""
+        state_dict.update(super().state_dict(prefix=prefix))
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+
+def frozen(module: M) -> M:
+    """The same module, frozen for good. It stays what it was: others ask which prior or posterior it is.
+
+    Its class becomes one of both, as torch.nn.utils.parametrize does it.
+    """
+    if not isinstance(module, Frozen):
+        module.eval().requires_grad_(False)
+        module.__class__ = _both(module.__class__)  # type: ignore[assignment, arg-type]
+    return module
+
+
+@cache
+def _both(kind: type[nn.Module]) -> type[nn.Module]:
+    return type(kind.__name__, (Frozen, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+
+
+def thawed(module: nn.Module) -> Iterator[nn.Module]:
+    """A module and all below it that is not frozen."""
+    if not isinstance(module, Frozen):
+        yield module
+        for child in module.children():
+            yield from thawed(child)

@@ -17,6 +17,7 @@ from elboroom.core import distributed
 from elboroom.core.average import Average
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
+from elboroom.core.freeze import thawed
 from elboroom.core.kl import require_moving
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Loss, Objective, Term
@@ -170,7 +171,7 @@ class Method(nn.Module):
     def coupled(self) -> list[Term | nn.Module]:
         """What couples the examples of a batch: terms, weights and parts of the model."""
         parts = [part for player in self.players for pair in player.objective.parts for part in pair]
-        return [part for part in (*parts, *self.model.modules()) if getattr(part, "couples", False)]
+        return [part for part in (*parts, *thawed(self.model)) if getattr(part, "couples", False)]
 
     @property
     def couples(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import torch
@@ -12,6 +13,7 @@ from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 
 STAGES = ("first", "then")
+_STAGE = "|".join(rf"{name}\." for name in STAGES)
 
 
 class Stages(nn.Module):
@@ -108,6 +110,15 @@ def model_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
         for prefix in (f"{stage}model.", f"{stage}average.weights.")
     )
     return {k.replace("/", "."): v for k, v in average.items()} or model
+
+
+def learnt(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What a checkpoint holds of a method but for what its optimisers remember; averaged, where an average is."""
+    found = {k: v for k, v in state.items() if not re.match(rf"({_STAGE})?(optimiser/|average\.)", k)}
+    for name, tensor in state.items():
+        if average := re.fullmatch(rf"({_STAGE})?average\.weights\.(.+)", name):
+            found[f"{average[1] or ''}model.{average[2].replace('/', '.')}"] = tensor
+    return found
 
 
 Trainable = Method | Stages

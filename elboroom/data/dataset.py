@@ -192,7 +192,9 @@ class Text(Protocol):
 
     def sentences(self, index: NDArray[np.int64]) -> list[str]: ...  # as they were read
 
-    def tokenised(self, splits: Mapping[str, NDArray[np.int64]]) -> DataSet: ...  # the vocabulary is that of "train"
+    def tokenised(self, splits: Mapping[str, NDArray[np.int64]], holdout: float = 0.0) -> DataSet: ...  # by "train"
+
+    def read_with(self, tokeniser: Tokeniser) -> Text: ...  # the same sentences, to be tokenised by this one
 
 
 @final
@@ -378,6 +380,16 @@ class DataSet:
         columns, named = np.column_stack([plain.labels, labels]), plain.classes | dict(classes)
         kept = (plain.label_values, plain.holdout)
         return DataSet(about, plain.store, plain.splits, columns, *kept, classes=named).with_kinds(self.draft.kinds)
+
+    def read_with(self, tokeniser: Tokeniser) -> DataSet:
+        """The same sentences in the tokens of this tokeniser, whatever is held out of them later."""
+        if self._under is not None:
+            return self._under.read_with(tokeniser).with_kinds(self.about.kinds)
+        if self.tokeniser is not None and self.tokeniser.to_json() == tokeniser.to_json() and self._text is None:
+            return self
+        if self._text is None:
+            raise Problem(f"'{self.about.name}' came as tokens of its own, which are not those of the base")
+        return self._text.read_with(tokeniser).tokenised(self.splits, self.holdout)
 
     def hold_out(self, share: float, name: str = "test") -> DataSet:
         """The same data with a random share of "train" moved to the split `name`; the same rows every time."""

@@ -7,7 +7,7 @@ import re
 import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from elboroom.data.arrays import HOLDOUT
 from elboroom.data.dataset import About, DataSet, Made, Ragged, chunks, runs
 from elboroom.data.fields import FieldKind
 from elboroom.data.lines import NONE, Example, examples, named
-from elboroom.data.tokens import BYTES, Subwords, Tokeniser, as_bytes, byte_pairs, most_frequent
+from elboroom.data.tokens import BYTES, UNK, Subwords, Tokeniser, Words, as_bytes, byte_pairs, most_frequent
 
 Ints = NDArray[np.int64]
 
@@ -62,6 +62,7 @@ class Corpus:
     classes: dict[str, tuple[str, ...]]
     read: dict[str, int]  # how many sentences each split had when it was read
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  # of its labels, where they are not the usual ones
+    tokeniser: Tokeniser | None = None  # handed in; learnt where there is none
 
     def sentences(self, index: Ints) -> list[str]:
         """The sentences at `index`."""
@@ -88,8 +89,17 @@ class Corpus:
         longest = int(store.lengths(np.arange(len(store))).max(initial=0))
         return (longest,), tokeniser.size, store, tokeniser
 
+    def read_with(self, tokeniser: Tokeniser) -> Corpus:
+        """The same sentences for tokens that were learnt elsewhere."""
+        return replace(self, tokeniser=tokeniser)
+
     def _fitted(self, train: Ints) -> tuple[Tokeniser, Ragged]:
         asked, counts = self.reading, np.diff(self.offsets)
+        if isinstance(self.tokeniser, Words):
+            known = np.array([self.tokeniser.ids.get(word, UNK) for word in self.types], np.int32)
+            return self.tokeniser, Ragged(self.ids, self.offsets, known)
+        if self.tokeniser is not None:
+            return self.tokeniser, Ragged(*self._spelled(self.tokeniser), words=counts + 1)
         if asked.tokens == "words":
             chosen = np.zeros(len(counts), bool)
             chosen[train] = True

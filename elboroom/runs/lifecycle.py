@@ -10,7 +10,7 @@ from torch import nn
 
 from elboroom.build.registry import checked
 from elboroom.core.problem import Problem
-from elboroom.core.stages import Trainable, model_state
+from elboroom.core.stages import Trainable
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
 from elboroom.data.labels import lasting
@@ -20,6 +20,7 @@ from elboroom.loggers import Logs, named
 from elboroom.runs.ending import show
 from elboroom.runs.run import Run, rebuilt
 from elboroom.training import session
+from elboroom.training.base import found_at, grounded, inherited, read_like
 from elboroom.training.checkpoint import Checkpoints, newest, write_json
 from elboroom.training.session import Bar, Own, Prepared, Silence
 from elboroom.training.spec import Spec, specify, split
@@ -36,6 +37,7 @@ def train(
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
     warm: str | Path | None = None,
+    base: str | Path | None = None,
     bar: Bar = Silence,
     logger: str = "",
     **options: Any,
@@ -46,7 +48,8 @@ def train(
     sentences, or a DataSet. labels: a table of them, for a folder of images or an array. label_kinds: what labels are,
     as in {"age": "ordinal"}. Options are those of the method, of the model (latent, net, likelihood, ...), of training
     (steps, batch_size, lr, ...) and, for text, of reading (tokens, min_count, ...). logger: tensorboard, mlflow, wandb, or
-    several with commas; a logger changes no number.
+    several with commas; a logger changes no number. base: a trained run that stands frozen under this one, for methods that
+    need one.
     """
     named(logger)
     source = "array"
@@ -56,7 +59,11 @@ def train(
     reading = checked(Reading, {name: options.pop(name) for name in Reading.model_fields if name in options})
     labels = lasting(labels)
     found = registry.load(data, size=size, reading=reading, labels=labels, label_kinds=label_kinds)
-    spec = specify(method, found, source, size, options, reading, labels)
+    ground = None
+    if base is not None:
+        ground, under = grounded(Path(base))
+        options, found = inherited(under, options, reading), read_like(found, Path(base))
+    spec = specify(method, found, source, size, options, reading, labels, ground)
     own = Own(None if isinstance(data, str | Path) else found, encoder, decoder)
     spec = spec.model_copy(update={"own": own.names, "warm": str(warm or "")})
     session.device_of(spec.fit)
@@ -79,16 +86,26 @@ def resume(
     data: Any = None,
     encoder: nn.Module | None = None,
     decoder: nn.Module | None = None,
+    base: str | Path | None = None,
     bar: Bar = Silence,
     logger: str = "",
 ) -> Run:
-    """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said."""
+    """Goes on with a run where its newest checkpoint is, `steps` beyond its end if said.
+
+    base: where the run that stands under it is now, if it has moved; a run that is complete is told, and loaded.
+    """
     named(logger)
     folder = Path(folder)
     spec = Spec.read(folder)
     checkpoint = Checkpoints(folder / "checkpoints").newest()
+    own = Own(_handed(data, spec), encoder, decoder, Path(base) if base else None)
+    if base is not None:
+        session.build(spec, own)  # which refuses another run than that
+        spec = spec.model_copy(update={"base": found_at(spec, own.base)})
+        if steps is None and checkpoint is not None and checkpoint.step >= spec.until:
+            spec.write(folder)
+            return load(folder, data=data, encoder=encoder, decoder=decoder)
     spec = session.prolonged(spec, checkpoint.step if checkpoint else 0, steps)
-    own = Own(_handed(data, spec), encoder, decoder)
     ready = session.prepare(spec, own)
     spec.write(folder)
     return _trained(ready, folder, bar, logger)
@@ -105,19 +122,27 @@ def _trained(ready: Prepared, folder: Path, bar: Bar, logger: str) -> Run:
 
 
 def load(
-    folder: str | Path, *, data: Any = None, encoder: nn.Module | None = None, decoder: nn.Module | None = None
+    folder: str | Path,
+    *,
+    data: Any = None,
+    encoder: nn.Module | None = None,
+    decoder: nn.Module | None = None,
+    base: str | Path | None = None,
 ) -> Run:
-    """A run from its folder: its best checkpoint where it looked for one, else its newest; averaged if it averages."""
+    """A run from its folder: its best checkpoint where it looked for one, else its newest; averaged if it averages.
+
+    base: where the run that stands under it is now, if it has moved.
+    """
     folder = Path(folder)
     spec = Spec.read(folder)
-    return _loaded(folder, spec, Own(_handed(data, spec), encoder, decoder))
+    return _loaded(folder, spec, Own(_handed(data, spec), encoder, decoder, Path(base) if base else None))
 
 
 def _loaded(folder: Path, spec: Spec, own: Own, method: Trainable | None = None) -> Run:
     """The run of a folder, in a method that is built already or in a new one."""
     checkpoint = newest(folder, best=spec.fit.looks)
     words = kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
-    return rebuilt(folder, spec, model_state(checkpoint.state), checkpoint.step, own, words, method)
+    return rebuilt(folder, spec, checkpoint.state, checkpoint.step, own, words, method)
 
 
 def _handed(data: Any, spec: Spec) -> DataSet | None:

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from elboroom.build.parts import Parts
 from elboroom.core.batch import Batch
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
@@ -29,12 +28,13 @@ from elboroom.evaluate.registry import described
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.decoding import Decoding, Greedy, Sampling
-from elboroom.families.gaussian import NoLatent, NoPrior
+from elboroom.families.gaussian import NoPrior
 from elboroom.geometry.point import Point
 from elboroom.geometry import paths
 from elboroom.geometry.spaces import Euclidean, Space, space_of
 from elboroom.runs.media import Arrays, Medium, Sentences
 from elboroom.training import session
+from elboroom.training.base import latent_of, weights
 from elboroom.training.batches import batch_of, reseed
 from elboroom.training.checkpoint import write_json
 from elboroom.training.recorder import read_log
@@ -57,7 +57,7 @@ class Run:
 
     def __reduce__(self) -> Any:
         """A copy or a pickle is the spec and the weights, built anew where it is read."""
-        weights = dict(self.model.state_dict())
+        weights = dict(self.method.state_dict())
         return rebuilt, (self.folder, self.spec, weights, self.step, self._own, self.tokeniser)
 
     def __repr__(self) -> str:
@@ -81,9 +81,7 @@ class Run:
     @property
     def latent(self) -> int:
         """The dimensions of z: those that its nets were sized for, or none."""
-        if isinstance(self.model.posterior, NoLatent):
-            return 0
-        return sum(self.model.sizes.values()) or Parts(self.spec.about, self.spec.model).latent
+        return latent_of(self.spec, self.model)
 
     @cached_property
     def space(self) -> Space:
@@ -399,10 +397,5 @@ def rebuilt(
 ) -> Run:
     """A run of a spec, with these weights, in a method that is built already or in a new one."""
     method = session.build(spec, own) if method is None else method.cpu()
-    try:
-        dtype = next((v.dtype for v in state.values() if v.is_floating_point()), torch.float32)
-        method.model.to(dtype).load_state_dict(state)
-    except RuntimeError as error:
-        made = spec.versions.get("elboroom", "?")
-        raise Problem(f"the weights in {folder} are not those of its nets: it was made by elboroom {made}") from error
+    weights(spec, method, state, folder)
     return Run(folder, spec, method, step, own, tokeniser)

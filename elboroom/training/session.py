@@ -22,13 +22,16 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from elboroom.build.parts import Parts
 from elboroom.core import distributed
+from elboroom.core.freeze import thawed
 from elboroom.core.method import Watch
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.core.stages import Trainable
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
+from elboroom.families.recalled import Recalled
 from elboroom.nets.fast.memory import flush_denormals
+from elboroom.training.base import found_at, in_order, read_like, stand
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints, check_state, write_json
 from elboroom.training.fit import Fit
@@ -75,6 +78,7 @@ class Own:
     data: DataSet | None = None
     encoder: nn.Module | None = None
     decoder: nn.Module | None = None
+    base: Path | None = None  # where the run that stands under it is now
 
     @property
     def names(self) -> list[str]:
@@ -88,12 +92,15 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
     flush_denormals()
+    base = stand(ground, lambda under: build(under, Own())) if (ground := found_at(spec, own.base)) else None
     reseed(spec.fit.seed)
-    parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder)
+    parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder, base)
+    if base is not None:  # what the model of the base has is of use here
+        parts.used.update(n for n, value in base.spec.model if value == getattr(spec.model, n))
     method = spec.card.build(parts, spec.options)
     if new:
         spec.model.refuse_unused(parts.used, spec.about.kind)
-    least = max(getattr(module, "least_batch", 1) for module in method.modules())
+    least = max(getattr(module, "least_batch", 1) for module in thawed(method))
     if spec.fit.batch_size < least:
         raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")
     coupled = next((part.name for part in method.coupled if isinstance(part, Term)), None)
@@ -129,6 +136,8 @@ def data_of(spec: Spec, own: Own) -> DataSet:
         raise Problem("this run was trained on an array of your own: hand it in again, as data=...")
     source, size = spec.data["source"], spec.data["size"]
     data = own.data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)
+    if ground := found_at(spec, own.base):
+        data = read_like(data, Path(ground.folder))
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
     data = split(data, spec.fit, spec.card.looks)
@@ -200,6 +209,8 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
     elif spec.warm:
         with nullcontext() if first else warnings.catch_warnings(action="ignore"):
             warm_start(method, Path(spec.warm), data.tokeniser)
+    for module in (module for module in method.modules() if isinstance(module, Recalled)):
+        module.fill(in_order(data, "train", spec.model.given_names, device), len(data))
     order = spec.fit.order(spec.about.kind, method.couples)
     batches = Batches(data, "train", spec.fit.batch_size, spec.fit.seed, spec.model.given_names, device, order)
     for watch in (module for module in method.modules() if isinstance(module, Watch)):

@@ -45,6 +45,16 @@ def _flag(name: str, value: Any) -> str:
     return f"--{name} {shlex.quote(str(value))}"
 
 
+class Ground(BaseModel):
+    """The run that stands frozen under another: where it is, its step, and a hash of the weights of its model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str
+    step: int
+    hash: str
+
+
 class Spec(BaseModel):
     """Method, options, data with hash and split, seed, threads and versions."""
 
@@ -59,6 +69,7 @@ class Spec(BaseModel):
     until: int  # the step at which the run ends; more than fit.steps if it was prolonged
     own: list[str] = Field(default_factory=list)  # what the user handed in: data, encoder, decoder
     warm: str = ""  # the run whose weights it started from
+    base: Ground | None = None  # the run that stands frozen under it
     versions: dict[str, str] = Field(default_factory=versions)
     id: str = ""  # a hash of what the run was begun with, which its checkpoints carry too
 
@@ -101,7 +112,7 @@ class Spec(BaseModel):
         flags |= {k: v for k, v in self.options.items() if v != self._default(k)}
         flags |= self.model.model_dump(exclude_defaults=True) | self.fit.model_dump(exclude_defaults=True)
         flags["steps"] = self.fit.steps
-        flags["from"] = self.warm
+        flags |= {"from": self.warm, "base": self.base.folder if self.base else ""}
         told = {k: v for k, v in flags.items() if v not in (None, "") and k != "epochs"}
         return " ".join(["elbo train", self.method, *(_flag(k.replace("_", "-"), v) for k, v in told.items())])
 
@@ -141,6 +152,7 @@ def specify(
     given: dict[str, Any],
     reading: Reading | None = None,
     labels: str | None = None,
+    base: Ground | None = None,
 ) -> Spec:
     """The spec for options named as in the signatures of the builder, Choices and Fit; refuses what none of them has."""
     kind = data.draft.kind  # text is tokenised when it is split, and not before
@@ -189,8 +201,11 @@ def specify(
         }
         | ({"reading": (reading or Reading()).model_dump()} if kind == "tokens" else {}),
         until=fit.steps,
+        base=base,
     )
-    content = json.dumps(spec.model_dump(exclude={"id", "versions"}), sort_keys=True)
+    content = json.dumps(
+        spec.model_dump(exclude={"id", "versions", *(["base"] if base is None else [])}), sort_keys=True
+    )
     return spec.model_copy(update={"id": hashlib.sha256(content.encode()).hexdigest()[:16]})
 
 

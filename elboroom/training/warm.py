@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from torch import nn
@@ -17,12 +17,12 @@ from elboroom.training.spec import Spec
 
 
 def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) -> None:
-    """Copies the weights of another run's model wherever name and shape agree, and warns of those that start anew.
+    """Copies the weights of another run's model wherever role and shape agree, and warns of those that start anew.
 
     Rows that stand for words go where the word stands here; a word that the other run has not keeps its row.
     """
-    theirs = model_state(newest(folder, best=Spec.read(folder).fit.looks).state)
-    mine = method.model.state_dict()
+    state, mine = model_state(newest(folder, best=Spec.read(folder).fit.looks).state), method.model.state_dict()
+    theirs = {name: state[other] for name, other in counterparts(mine, state).items()}
     same = {name: theirs[name] for name, w in mine.items() if name in theirs and theirs[name].shape == w.shape}
     if words is not None and (folder / TOKENISER).exists():
         there = {token: row for row, token in enumerate(kept(folder / TOKENISER).tokens)}
@@ -43,6 +43,23 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
             f"--from {folder}: {len(same)} of {len(mine)} tensors fit; these start anew: {some}", stacklevel=2
         )
     method.model.load_state_dict(mine | same)
+
+
+def counterparts(mine: Iterable[str], theirs: Iterable[str]) -> dict[str, str]:
+    """For tensors of a model, those of another that play their role: of the same name, or in the same part of the model.
+
+    There the name of one ends in that of the other: a posterior that is wrapped has its net one floor further down.
+    """
+    names, others = list(mine), set(theirs)
+    pairs = {name: name for name in names if name in others}
+    others -= pairs.keys()
+    for part, own in (name.split(".", 1) for name in names if name not in pairs and "." in name):
+        ends = [o for p, o in (other.split(".", 1) for other in others if "." in other) if p == part]
+        ends = [o for o in ends if own.endswith(f".{o}") or o.endswith(f".{own}")]
+        if len(ends) == 1:
+            pairs[f"{part}.{own}"] = f"{part}.{ends[0]}"
+            others.discard(f"{part}.{ends[0]}")
+    return pairs
 
 
 def _sentences(model: nn.Module) -> tuple[str, ...]:

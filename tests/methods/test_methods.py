@@ -14,6 +14,7 @@ import torch
 from contract import (
     AT_WORK,
     FIT,
+    FROM_NOTHING,
     HALF,
     METHODS,
     TEXT_METHODS,
@@ -119,7 +120,7 @@ def test_controllers_are_updated_once_a_step_with_what_is_logged(bench: Bench, n
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", FROM_NOTHING)
 def test_it_trains_given_a_label(pixels: DataSet, name: str, tmp_path: Path) -> None:
     """With the net that is usual for pixels; what it decodes differs by the label, and no parameter stands still."""
     options = {**FIT, **AT_WORK.get(name, {}), "given": "label"}
@@ -134,7 +135,7 @@ def test_it_trains_given_a_label(pixels: DataSet, name: str, tmp_path: Path) -> 
 KINDS = ("binary", "rgb", "vectors")
 ELSEWHERE = [  # each method on one of them, all methods on all in `make test-slow`
     pytest.param(name, kind, marks=() if number % len(KINDS) == which else pytest.mark.slow)
-    for number, name in enumerate(METHODS)
+    for number, name in enumerate(FROM_NOTHING)
     for which, kind in enumerate(KINDS)
 ]
 
@@ -231,7 +232,7 @@ def test_memory_is_at_work(bench: Bench, name: str) -> None:
 
 def test_a_weight_that_is_updated_keeps_its_memory_in_buffers() -> None:
     """What a state does not keep, a resumed run has forgotten."""
-    bare = {name: [w for w in controllers(built(name)) if not list(w.buffers())] for name in METHODS}
+    bare = {name: [w for w in controllers(built(name)) if not list(w.buffers())] for name in FROM_NOTHING}
     assert not {name: weights for name, weights in bare.items() if weights}
 
 

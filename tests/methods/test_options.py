@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import FIT, METHODS
+from contract import FIT, FROM_NOTHING
 
 from elboroom.build.registry import ByData, Card
 from elboroom.core.problem import Problem
@@ -55,7 +55,7 @@ def test_options_round_trip(name: str) -> None:
         entry.validate({"no_such": 1}, "pixels")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", FROM_NOTHING)
 def test_a_wrong_option_is_one_sentence(pixels: DataSet, name: str) -> None:
     with pytest.raises(Problem, match=f"{name} has no option --latnet; did you mean 'latent'"):
         specify(name, pixels, "array", None, {"latnet": 3})

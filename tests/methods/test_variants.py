@@ -13,8 +13,8 @@ import pytest
 import torch
 from contract import (
     FIT,
+    FROM_NOTHING,
     HALF,
-    METHODS,
     Bench,
     first_of_each,
     game,
@@ -186,7 +186,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
 def combined() -> Iterator[Any]:
     """In `make test` the first method of each game; the families are those that are asked for."""
     first = first_of_each(game)
-    for name, options in [*product(METHODS, COMBINATIONS), *MORE]:
+    for name, options in [*product(FROM_NOTHING, COMBINATIONS), *MORE]:
         label = ",".join(f"{key}={value}" for key, value in options.items())
         few = name in first or (name, options) in MORE
         yield pytest.param(name, options, id=f"{name}-{label}", marks=() if few else pytest.mark.slow)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from contract import FIT, METHODS, TEXT_METHODS, Bench, newest
+from contract import FIT, FROM_NOTHING, METHODS, TEXT_METHODS, Bench, newest
 from torch import Tensor
 
 from elboroom.build.parts import Choices, Parts
@@ -39,7 +39,7 @@ def parts_equal_the_whole(name: str, bench: Bench, out: Path, parts: int = 2, **
         assert a == pytest.approx(b, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", FROM_NOTHING)
 def test_parts_equal_the_whole(name: str, bench: Bench, tmp_path: Path) -> None:
     parts_equal_the_whole(name, bench, tmp_path, **{"cycles": 1} if name == "vae-cyclical" else {})
 

@@ -1,0 +1,145 @@
+"""The base of a run: a trained run that stands frozen under it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elboroom.build.parts import Base, Parts
+from elboroom.core.batch import Batch
+from elboroom.core.freeze import frozen
+from elboroom.core.model import LatentModel
+from elboroom.core.problem import Problem
+from elboroom.core.stages import STAGES, Trainable, learnt, model_state
+from elboroom.data.dataset import DataSet
+from elboroom.data.text import Reading
+from elboroom.data.tokens import TOKENISER, Tokeniser, kept
+from elboroom.families.gaussian import NoLatent
+from elboroom.families.recalled import Recalled
+from elboroom.training.batches import batch_of
+from elboroom.training.checkpoint import Checkpoint, newest
+from elboroom.training.spec import Ground, Spec
+
+AT_ONCE = 256  # examples that are encoded together
+_MODEL = re.compile(rf"(({'|'.join(STAGES)})\.)?model\.")
+LEARNT = ("tokens", "min_count", "vocabulary")  # of how text is read: what the base has decided
+
+
+def weights(spec: Spec, method: Trainable, state: dict[str, Tensor], folder: Path) -> None:
+    """Gives a method the weights of a checkpoint, all but what its optimisers remember.
+
+    The model has all of its own; what stands beside it, a critic or a controller, what the checkpoint knows of it.
+    """
+    found = learnt(state)
+    of_model = {name: tensor for name, tensor in found.items() if _MODEL.match(name)}
+    dtype = next((v.dtype for v in of_model.values() if v.is_floating_point()), torch.float32)
+    for model in (module for module in method.modules() if isinstance(module, LatentModel)):
+        model.to(dtype)
+    beside = {name: found.get(name, own) for name, own in method.state_dict().items() if not _MODEL.match(name)}
+    try:
+        method.load_state_dict(beside | of_model)
+    except RuntimeError as error:
+        made = spec.versions.get("elboroom", "?")
+        raise Problem(f"the weights in {folder} are not those of its nets: it was made by elboroom {made}") from error
+
+
+def latent_of(spec: Spec, model: LatentModel) -> int:
+    """The dimensions of z: those that its nets were sized for, or none."""
+    if isinstance(model.posterior, NoLatent):
+        return 0
+    return sum(model.sizes.values()) or Parts(spec.about, spec.model).latent
+
+
+def grounded(folder: Path) -> tuple[Ground, Spec]:
+    """What a new run keeps of the run that it is to stand on, and the spec of that."""
+    spec = Spec.read(folder)
+    checkpoint = newest(folder, best=spec.fit.looks)
+    known = Ground(folder=str(folder.resolve()), step=checkpoint.step, hash=_hash(checkpoint, _words(folder, spec)))
+    return known, spec
+
+
+def found_at(spec: Spec, place: Path | None) -> Ground | None:
+    """The base of a run where it is now, if it has one; refuses one that is gone."""
+    if spec.base is None:
+        if place is not None:
+            raise Problem(f"this run of {spec.method} stands on no other run: leave --base out")
+        return None
+    folder = place or Path(spec.base.folder)
+    if not folder.exists():
+        was = f", which was at {spec.base.folder}" if place else ""
+        raise Problem(
+            f"this run stands on another, and there is none at {folder}{was}: say where it is now with --base, as in "
+            "elbo resume RUN --base NEW"
+        )
+    return spec.base.model_copy(update={"folder": str(folder.resolve())})
+
+
+def stand(known: Ground, build: Callable[[Spec], Trainable]) -> Base:
+    """The base of a run, frozen; refuses another than that on which the run was begun."""
+    folder = Path(known.folder)
+    spec = Spec.read(folder)
+    checkpoint, words = newest(folder, best=spec.fit.looks), _words(folder, spec)
+    if _hash(checkpoint, words) != known.hash:
+        raise Problem(
+            f"the weights in {folder}, at step {checkpoint.step:,}, are not those that this run was begun on, at step "
+            f"{known.step:,}"
+        )
+    method = build(spec)
+    weights(spec, method, checkpoint.state, folder)
+    model = method.model
+    for part in (model.posterior, model.prior, model.likelihood, *model.heads.values()):
+        frozen(part)
+    return Base(model, Recalled(model.posterior), latent_of(spec, model), words, spec)
+
+
+def inherited(spec: Spec, said: dict[str, Any], reading: Reading) -> dict[str, Any]:
+    """The options of a run on this base: what is not said of the model is as there; refuses what is decided there."""
+    for name in LEARNT:
+        if name in reading.model_dump(exclude_defaults=True):
+            raise Problem(f"--{name.replace('_', '-')} has no effect here; text is read with the tokens of the base")
+    return spec.model.model_dump(exclude_defaults=True) | said
+
+
+def read_like(data: DataSet, folder: Path) -> DataSet:
+    """Data as a base reads it: its text in the tokens of that; refuses data of another kind or shape, or other labels."""
+    spec = Spec.read(folder)
+    mine, theirs = (a.kind if a.kind == "tokens" else f"{a.kind} of shape {a.shape}" for a in (data.about, spec.about))
+    if mine != theirs:
+        raise Problem(f"{data.about.name} is {mine}, and the base {folder} was trained on {theirs}")
+    for name in spec.model.given_names:
+        if data.about.labels.get(name) != spec.about.labels[name] or tuple(data.classes.get(name, ())) != tuple(
+            spec.data.get("classes", {}).get(name, ())
+        ):
+            raise Problem(f"the base {folder} is given {name}, which {data.about.name} has not, or has other values of")
+    words = _words(folder, spec)
+    return data if words is None else data.read_with(words)
+
+
+def in_order(data: DataSet, split: str, given: tuple[str, ...], device: torch.device) -> Iterator[Batch]:
+    """The rows of a split, sentences by their lengths so that little is padded."""
+    rows = data.splits[split]
+    if data.about.kind == "tokens":
+        rows = rows[np.argsort(data.lengths(rows).numpy(), kind="stable")]
+    for start in range(0, len(rows), AT_ONCE):
+        yield batch_of(data, rows[start : start + AT_ONCE], given, device)
+
+
+def _words(folder: Path, spec: Spec) -> Tokeniser | None:
+    return kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
+
+
+def _hash(checkpoint: Checkpoint, words: Tokeniser | None) -> str:
+    """Of the weights that the model of a checkpoint has, and of its tokens."""
+    digest = hashlib.sha256(json.dumps(words.to_json() if words else None, sort_keys=True).encode())
+    for name, tensor in sorted(model_state(checkpoint.state).items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

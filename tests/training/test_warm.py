@@ -1,0 +1,63 @@
+"""A warm start carries parts by their role, wherever they stand in the other model."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from contract import newest
+
+import elboroom
+from elboroom.data.dataset import DataSet
+from elboroom.training import session
+from elboroom.training.session import Own
+from elboroom.training.spec import specify
+from elboroom.training.warm import counterparts, warm_start
+
+SMALL: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-300", "threads": 1, "device": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "anew"),
+    [
+        ("vae", "bn-vae", {"posterior.norm.running_mean", "posterior.norm.running_var", "posterior.shift",
+                           "posterior.norm.num_batches_tracked"}),
+        ("vae", "delta-vae", set()),
+        ("delta-vae", "bn-vae-tau", None),
+        ("bn-vae", "vae", set()),
+        ("vae", "sa-vae", set()),
+        ("ae", "vae", {"posterior.net.dense.2.weight", "posterior.net.dense.2.bias"}),
+        ("vae", "vae-iaf", None),
+    ],
+)  # fmt: skip
+def test_encoder_and_decoder_are_carried(
+    pixels: DataSet, before: str, after: str, anew: set[str] | None, tmp_path: Path
+) -> None:
+    elboroom.train(before, pixels, tmp_path / "run", **SMALL)
+    theirs = {k.removeprefix("model."): v for k, v in newest(tmp_path / "run").state.items() if k.startswith("model.")}
+    method = session.build(specify(after, pixels, "array", None, SMALL), Own(pixels))
+    first = {name: tensor.clone() for name, tensor in method.model.state_dict().items()}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warm_start(method, tmp_path / "run")
+    now = method.model.state_dict()
+    pairs = {name: other for name, other in counterparts(now, theirs).items() if theirs[other].shape == now[name].shape}
+    assert all(torch.equal(now[name], theirs[other]) for name, other in pairs.items())
+    assert all(torch.equal(now[name], first[name]) for name in now.keys() - pairs.keys())
+    assert any(name.startswith("posterior") and ".net." in name for name in pairs), "the encoder"
+    assert any(name.startswith("likelihood") for name in pairs), "the decoder"
+    if anew is not None:
+        assert now.keys() - pairs.keys() == anew
+        assert bool(told) == bool(anew)
+
+
+def test_a_role_is_a_part_and_an_end_and_no_guess() -> None:
+    assert counterparts(["posterior.posterior.net.w"], ["posterior.net.w"]) == {
+        "posterior.posterior.net.w": "posterior.net.w"
+    }
+    assert counterparts(["posterior.net.w"], ["likelihood.net.w", "posterior.flow_net.w"]) == {}
+    assert counterparts(["posterior.w"], ["posterior.a.w", "posterior.b.w"]) == {}, "either could be meant"
+    assert counterparts(["prior.a.w", "prior.w"], ["prior.w"]) == {"prior.w": "prior.w"}, "a name goes first"
