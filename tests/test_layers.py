@@ -24,11 +24,11 @@ METHODS = frozenset(cards())
 LEVELS = (
     {"core"},
     {"geometry"},
-    {"nets", "families", "terms", "weights", "data", "divergences"},
+    {"nets", "families", "terms", "weights", "data", "divergences", "latent"},
     {"build"},
     {"methods"},
     {"training"},
-    {"evaluate", "latent", "loggers"},
+    {"evaluate", "loggers"},
     {"runs"},
     {"plots"},
     {"studies", "explorer"},

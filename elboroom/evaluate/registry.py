@@ -15,7 +15,16 @@ Needs = Literal["split", "code table", "sentences", "labels", "several runs"]
 Goal = Literal["max", "min"]
 Results = dict[str, Result]  # by their keys in metrics.json
 ALL = "all"
-FAMILIES = ("likelihood.measure", "disentanglement", "downstream", "text.generated", "probe", "accuracy", "robustness")
+FAMILIES = (
+    "likelihood.measure",
+    "disentanglement",
+    "downstream",
+    "text.generated",
+    "probe",
+    "accuracy",
+    "attributes",
+    "robustness",
+)
 
 _METRICS: dict[str, Metric] = {}
 _QUANTITIES: dict[str, Quantity] = {}  # what all of them give

@@ -159,9 +159,9 @@ def _new_folder(out: str | Path | None, spec: Spec) -> Path:
     if out is not None:
         folder = Path(out)
         if (folder / "spec.json").exists():
-            raise Problem(f"{folder} holds a run already: go on with elbo resume {folder}, or choose another --out")
+            raise Problem(f"{folder} already has a run; continue it with elbo resume {folder}, or choose another --out")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise Problem(f"{folder} is there already and is not an empty folder: choose another --out")
+            raise Problem(f"{folder} exists and is not an empty folder; choose another --out")
     else:
         stem = "-".join([spec.method, *spec.axes.values(), Path(spec.data["source"]).stem, str(spec.fit.seed)])
         tries = (Path("runs") / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 10_000))

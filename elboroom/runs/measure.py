@@ -22,7 +22,7 @@ def metrics(run: Run, names: str | Sequence[str] = ALL, **options: Any) -> dict[
     mode, seed, content = options.get("mode", "dlib"), options.get("seed", 0), run.measured
     check_mode(mode, entries)
     for name in (entry.name for entry in entries if entry.needs == "several runs"):
-        raise Problem(f"{name} compares several runs: ask for it alone, elbo eval RUN RUN ... --metrics {name}")
+        raise Problem(f"{name} compares several runs and is asked for alone: elbo eval RUN RUN ... --metrics {name}")
     for entry in entries:
         try:
             found = entry.of(subject, options)

@@ -113,7 +113,7 @@ class Run:
     def seen(self, sentence: str) -> str:
         """A sentence as the model sees it: words that it does not know are <unk>."""
         if self.tokeniser is None:
-            raise Problem("only models of text see sentences")
+            raise Problem("this model is not a model of text")
         return self.tokeniser.decode(self.tokeniser.encode(sentence))
 
     def medium(self, decoding: Decoding | None = None) -> Medium:
@@ -218,9 +218,9 @@ class Run:
         """Examples on the shortest way from a to b where codes live, or along a great circle, (n, points, *shape)."""
         left, right = (self._batch(x, u) for x in (a, b))
         if len(left.x) != len(right.x):
-            raise Problem(f"{len(left.x)} examples and {len(right.x)} make no pairs to go between")
+            raise Problem(f"{len(left.x)} examples and {len(right.x)} cannot be paired; give as many of each")
         if spherical and not isinstance(self.space, Euclidean):
-            raise Problem("codes of this model have shortest ways of their own, which are taken: leave --spherical out")
+            raise Problem("--spherical has no effect here, since the codes of this model lie on a curved space; remove it")
         way = paths.arc if spherical else self.space.way
         codes = zip(torch.from_numpy(self.encode(left)), torch.from_numpy(self.encode(right)), strict=True)
         grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
@@ -243,7 +243,7 @@ class Run:
         one, two, three = (self.space.flat(torch.from_numpy(self.encode(x, u))) for x in (a, b, c))
         if not len(one) == len(two) == len(three):
             raise Problem(
-                f"an analogy is of three examples, or as many of each, not of {len(one)}, {len(two)}, {len(three)}"
+                f"an analogy needs as many examples of each of its three, not {len(one)}, {len(two)}, {len(three)}"
             )
         return self.decode(self.space.back(three + strength * (one - two)).numpy(), u, decoding)
 
@@ -269,7 +269,7 @@ class Run:
         found = likelihood.evidence(self.split(split)).get("rate_per_dim")
         if found is None:
             why = self.split(split, 1).lacking or "its KL is no sum over dimensions"
-            raise Problem(f"this model has no rate per dimension: {why}")
+            raise Problem(f"this model has no KL per dimension: {why}")
         return list(found.parts["dims"])
 
     @cached_property
@@ -342,10 +342,10 @@ class Run:
         """u of n examples that all have these labels, by name or by number: `run.labelled(3, label="pos")`."""
         classes, parts = self.spec.data.get("classes", {}), []
         if unused := set(labels) - set(self.given):
-            raise Problem(f"this model is not given {', '.join(sorted(unused))}")
+            raise Problem(f"this model is not conditional on {', '.join(sorted(unused))}")
         for name in self.given:
             if name not in labels:
-                raise Problem(f"this model is given {', '.join(self.given)}: say {name} too")
+                raise Problem(f"this model is conditional on {', '.join(self.given)}; set {name} too")
             count, known = self.spec.about.labels[name], [str(c) for c in classes.get(name, ())]
             known = known or [str(i) for i in range(count)]
             if str(labels[name]) not in known:
@@ -365,7 +365,7 @@ class Run:
             return None
         if u is None:
             raise Problem(
-                f"this model is given {', '.join(self.given)}: say which, as --as {self.given[0]}=..., or hand in u of "
+                f"this model is conditional on {', '.join(self.given)}; set it with --as {self.given[0]}=..., or pass u of "
                 f"shape ({n}, {width})"
             )
         tensor = u if isinstance(u, Tensor) else torch.as_tensor(np.asarray(u, dtype=np.float32))

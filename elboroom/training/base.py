@@ -70,14 +70,13 @@ def found_at(spec: Spec, place: Path | None) -> Ground | None:
     """The base of a run where it is now, if it has one; refuses one that is gone."""
     if spec.base is None:
         if place is not None:
-            raise Problem(f"this run of {spec.method} stands on no other run: leave --base out")
+            raise Problem(f"--base has no effect on a run of {spec.method}; remove it")
         return None
     folder = place or Path(spec.base.folder)
     if not folder.exists():
-        was = f", which was at {spec.base.folder}" if place else ""
+        was = f" (it was at {spec.base.folder})" if place else ""
         raise Problem(
-            f"this run stands on another, and there is none at {folder}{was}: say where it is now with --base, as in "
-            "elbo resume RUN --base NEW"
+            f"the base of this run is not at {folder}{was}; say where it is now, as in elbo resume RUN --base NEW"
         )
     return spec.base.model_copy(update={"folder": str(folder.resolve())})
 
@@ -113,12 +112,14 @@ def read_like(data: DataSet, folder: Path) -> DataSet:
     spec = Spec.read(folder)
     mine, theirs = (a.kind if a.kind == "tokens" else f"{a.kind} of shape {a.shape}" for a in (data.about, spec.about))
     if mine != theirs:
-        raise Problem(f"{data.about.name} is {mine}, and the base {folder} was trained on {theirs}")
+        raise Problem(f"{data.about.name} is {mine}, but the base {folder} was trained on {theirs}")
     for name in spec.model.given_names:
         if data.about.labels.get(name) != spec.about.labels[name] or tuple(data.classes.get(name, ())) != tuple(
             spec.data.get("classes", {}).get(name, ())
         ):
-            raise Problem(f"the base {folder} is given {name}, which {data.about.name} has not, or has other values of")
+            raise Problem(
+                f"the base {folder} is conditional on {name}, and {data.about.name} has no such label or other values of it"
+            )
     words = _words(folder, spec)
     return data if words is None else data.read_with(words)
 

@@ -51,9 +51,11 @@ class Batches:
         if size > len(self.rows):
             raise Problem(f"--batch-size {size} is more than the {len(self.rows)} examples of split '{split}'")
         if size % distributed.world():
-            raise Problem(f"--batch-size {size} cannot be shared by {distributed.world()} devices: make it a multiple")
+            raise Problem(
+                f"--batch-size {size} cannot be shared by {distributed.world()} devices; use a multiple of that"
+            )
         if order == "constant" and distributed.world() > 1:
-            raise Problem("batches of one length differ in size, so devices cannot share them: take --batches buckets")
+            raise Problem("batches of one length differ in size, so devices cannot share them; use --batches buckets")
         self.lengths = _lengths(data, self.rows, order)
         if order == "constant":
             by_length = np.argsort(self.lengths, kind="stable")
@@ -112,7 +114,9 @@ def _lengths(data: DataSet, rows: NDArray[np.int64], order: Order) -> NDArray[np
     if order == "mixed":
         return np.zeros(len(rows), np.int64)
     if data.about.kind != "tokens":
-        raise Problem(f"--batches {order} is for text, and '{data.about.name}' is {data.about.kind}: take mixed")
+        raise Problem(
+            f"--batches {order} is for text, and '{data.about.name}' is {data.about.kind}; use --batches mixed"
+        )
     return data.lengths(rows).numpy()
 
 

@@ -80,9 +80,9 @@ class Fit(BaseModel):
         }
         for sentence, wrong in idle.items():
             if wrong:
-                raise Problem(f"{sentence}: leave it out")
+                raise Problem(f"{sentence}; remove it")
         if self.optimiser == "sgd" and self.lr is None:
-            raise Problem("--optimiser sgd has no usual learning rate: say --lr (1 with --clip 5 is common for text)")
+            raise Problem("--optimiser sgd has no default learning rate; set --lr (1 with --clip 5 is common for text)")
         return self
 
     @property

@@ -127,12 +127,14 @@ def refuse_parts(method: Trainable, fit: Fit, kind: Kind) -> None:
     coupled = next((getattr(part, "name", type(part).__name__) for part in method.coupled), None)
     normed = next((type(module).__name__ for module in method.modules() if isinstance(module, _BatchNorm)), None)
     if coupled or normed:
-        raise Problem(f"--accumulate {parts}: {coupled or normed} is of all examples of a batch together; leave it out")
+        raise Problem(
+            f"--accumulate {parts}: {coupled or normed} needs all examples of a batch together; remove --accumulate"
+        )
     if fit.batch_size % (parts * fit.devices):
         where = f" on each of {fit.devices} devices" if fit.devices > 1 else ""
         raise Problem(f"--batch-size {fit.batch_size} cannot be taken in {parts} parts{where}: make it a multiple")
     if fit.order(kind) == "constant":
-        raise Problem("batches of one length differ in size and cannot be taken in parts: take --batches buckets")
+        raise Problem("batches of one length differ in size and cannot be taken in parts; use --batches buckets")
 
 
 def _others(method: Method, number: int, shared: bool) -> list[nn.Parameter]:

@@ -88,9 +88,9 @@ class Own:
 
 def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) -> Trainable:
     """The method of a spec with its initial weights; of a new run, options that nothing of it uses are refused."""
-    for article, name in (("an", "encoder"), ("a", "decoder")):
+    for name in ("encoder", "decoder"):
         if name in spec.own and getattr(own, name) is None:
-            raise Problem(f"this run was trained with {article} {name} of your own: hand it in again, as {name}=...")
+            raise Problem(f"this run was trained with your own {name}; pass it again as {name}=...")
     flush_denormals()
     base = stand(ground, lambda under: build(under, Own())) if (ground := found_at(spec, own.base)) else None
     reseed(spec.fit.seed)
@@ -102,10 +102,10 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
         spec.model.refuse_unused(parts.used, spec.about.kind)
     least = max(getattr(module, "least_batch", 1) for module in thawed(method))
     if spec.fit.batch_size < least:
-        raise Problem(f"--batch-size {spec.fit.batch_size} is too few for statistics of a batch: use {least} or more")
+        raise Problem(f"--batch-size {spec.fit.batch_size} is too small for batch statistics; use {least} or more")
     coupled = next((part.name for part in method.coupled if isinstance(part, Term)), None)
     if spec.fit.batch_size < 2 and coupled is not None:
-        raise Problem(f"--batch-size 1: {coupled} is of the examples of a batch together; use 2 or more")
+        raise Problem(f"--batch-size 1: {coupled} needs several examples in a batch; use 2 or more")
     if spec.fit.accumulate > 1:
         refuse_parts(method, spec.fit, spec.about.kind)
     if spec.fit.warmup_steps >= spec.fit.steps:
@@ -133,7 +133,7 @@ def prepare(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False
 def data_of(spec: Spec, own: Own) -> DataSet:
     """The data of a spec, split as then; refuses data that has changed since."""
     if own.data is None and "data" in spec.own:
-        raise Problem("this run was trained on an array of your own: hand it in again, as data=...")
+        raise Problem("this run was trained on your own array; pass it again as data=...")
     source, size = spec.data["source"], spec.data["size"]
     data = own.data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)
     if ground := found_at(spec, own.base):
@@ -142,7 +142,7 @@ def data_of(spec: Spec, own: Own) -> DataSet:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
     data = split(data, spec.fit, spec.card.looks)
     if data.split_hash != spec.data.get("rows", data.split_hash):
-        raise Problem(f"the data at '{spec.data['source']}' is split otherwise than when this run was trained")
+        raise Problem(f"the data at '{spec.data['source']}' has another split than when this run was trained")
     return data
 
 
@@ -266,7 +266,7 @@ def _run(
             if ended:
                 break
             if asked and step < spec.until:
-                raise Stopped(f"stopped at step {step:,}, saved; go on with: elbo resume {folder}")
+                raise Stopped(f"stopped at step {step:,} and saved; continue with: elbo resume {folder}")
     except Diverged as problem:
         kept = checkpoints.newest() if checkpoints is not None else None
         where = f"; the last good checkpoint is step {kept.step:,}" if kept else "; there was no checkpoint yet"
@@ -304,7 +304,7 @@ def prolonged(spec: Spec, done: int, more: int | None) -> Spec:
     if more is not None and more < 1:
         raise Problem(f"--steps {more}: must be at least 1")
     if more is None and done >= spec.until:
-        raise Problem(f"the run is complete at step {done:,}; to train on, say how much: --steps MORE")
+        raise Problem(f"the run is complete at step {done:,}; to train longer, use --steps MORE")
     if more is not None and spec.fit.rate(spec.fit.steps) == 0:
         raise Problem(
             f"the learning rate of this run is 0 from step {spec.fit.steps:,} on, where more steps change nothing: "

@@ -128,7 +128,7 @@ class Spec(BaseModel):
         """The spec of a run's folder."""
         path = folder / "spec.json"
         if not folder.exists():
-            raise Problem(f"there is no run at {folder}")
+            raise Problem(f"{folder} does not exist")
         if not path.exists():
             raise Problem(f"{folder} is not a run: it has no spec.json")
         refuse_links(folder)
@@ -158,7 +158,7 @@ def specify(
     kind = data.draft.kind  # text is tokenised when it is split, and not before
     if kind != "tokens" and reading not in (None, Reading()):
         told = next(iter(reading.model_dump(exclude_defaults=True)))
-        raise Problem(f"--{told.replace('_', '-')} is for text, and {data.draft.name} is {kind}")
+        raise Problem(f"--{told.replace('_', '-')} is for text, but {data.draft.name} is {kind}")
     entry = card(method)
     rooms = dict.fromkeys(Choices.model_fields, Choices) | dict.fromkeys(Fit.model_fields, Fit)
     own = {o.name for o in entry.options}
@@ -173,13 +173,11 @@ def specify(
     data = split(data, fit, entry.looks)
     if fit.batch_size > data.about.n:
         raise Problem(
-            f"a batch of {fit.batch_size} is more than the {data.about.n} training examples: "
+            f"--batch-size {fit.batch_size} is more than the {data.about.n} training examples; "
             f"use --batch-size {data.about.n} or less"
         )
     if fit.look_every and not fit.looks:
-        raise Problem(
-            "--look-every is how often --patience or --decay plateau looks: say --patience too, or leave it out"
-        )
+        raise Problem("--look-every has no effect without --patience or --decay plateau; remove it")
     if fit.epochs:
         steps = steps_of(data, "train", fit.batch_size, fit.order(kind), fit.epochs)
         fit = fit.model_copy(update={"steps": steps})

@@ -36,7 +36,7 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
                 same[name] = mine[name].clone()
                 same[name][here] = theirs[name][rows].to(same[name])
     if not same:
-        raise Problem(f"nothing in {folder} fits this model: --from needs a run with the same nets and latent size")
+        raise Problem(f"nothing in {folder} fits this model; --from needs a run with the same nets and latent size")
     if anew := [name for name in mine if name not in same]:
         some = ", ".join(anew[:4]) + (f" and {len(anew) - 4} more" if len(anew) > 4 else "")
         warnings.warn(

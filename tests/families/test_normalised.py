@@ -215,7 +215,7 @@ def test_a_model_that_couples_a_batch_says_so() -> None:
 @pytest.mark.parametrize("name", ["bn-vae", "bn-vae-tau"])
 def test_a_batch_too_small_for_statistics_is_refused(vectors: DataSet, name: str) -> None:
     spec = specify(name, vectors, "array", None, {"batch_size": 7, "latent": J})
-    with pytest.raises(Problem, match="--batch-size 7 is too few for statistics of a batch: use 8 or more"):
+    with pytest.raises(Problem, match="--batch-size 7 is too small for batch statistics; use 8 or more"):
         session.build(spec, Own(vectors))
     session.build(spec.model_copy(update={"fit": spec.fit.model_copy(update={"batch_size": 8})}), Own(vectors))
 

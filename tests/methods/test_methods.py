@@ -183,7 +183,7 @@ def test_it_resumes_bit_for_bit_after_an_interruption(
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
         patch.setattr(Loop, "step", interrupted)
-        with pytest.raises(Stopped, match="step 5, saved; go on with: elbo resume"):
+        with pytest.raises(Stopped, match="step 5 and saved; continue with: elbo resume"):
             bench.train(name, folder)
     assert newest(folder).step == 5
     resume(folder, data=bench.data)

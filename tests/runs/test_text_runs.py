@@ -59,9 +59,9 @@ def test_a_look_at_a_long_validation_split_is_at_all_of_it() -> None:
 
 def test_data_that_is_split_otherwise_is_refused(sentences: DataSet, tmp_path: Path) -> None:
     elboroom.train("vae", sentences.hold_out(0.3), tmp_path / "run", **SMALL)
-    with pytest.raises(Problem, match="is split otherwise"):
+    with pytest.raises(Problem, match="has another split"):
         _ = elboroom.load(tmp_path / "run", data=sentences).data
-    with pytest.raises(Problem, match="is split otherwise"):
+    with pytest.raises(Problem, match="has another split"):
         elboroom.resume(tmp_path / "run", 2, data=sentences)
 
 

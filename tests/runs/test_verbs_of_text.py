@@ -133,7 +133,7 @@ def test_moves_are_labelled_at_the_command_line(folder: Path) -> None:
     told = CliRunner().invoke(app, way).output
     assert told.splitlines()[:2] == ["from: the fine dog", "to:   the poor cat"]
     assert [line.split("  ")[0] for line in told.splitlines()[2:]] == ["0.00", "1.00"]
-    assert "shortest ways of their own" not in told
+    assert "--spherical has no effect" not in told
     assert "above 0" in refused("traverse", str(folder), "--reach", "-1")
 
 

@@ -25,7 +25,7 @@ def parts_equal_the_whole(name: str, bench: Bench, out: Path, parts: int = 2, **
     try:
         in_parts = bench.train(name, out / "parts", accumulate=parts, **STEPS, **more).folder
     except Problem as problem:
-        assert "of all examples of a batch together" in str(problem), problem  # noqa: PT017
+        assert "needs all examples of a batch together" in str(problem), problem  # noqa: PT017
         return
     whole = bench.train(name, out / "whole", **STEPS, **more).folder
     wanted, found = newest(whole).state, newest(in_parts).state
@@ -67,7 +67,7 @@ def test_the_parts_have_noise_of_their_own_where_it_cannot_be_that_of_the_whole(
 
 @pytest.mark.parametrize("name", ["factor-vae", "beta-tcvae", "bn-vae", "beta-vae-capacity"])
 def test_what_couples_the_examples_of_a_batch_is_refused(name: str, pixels: DataSet, tmp_path: Path) -> None:
-    with pytest.raises(Problem, match=r"--accumulate 2: .* is of all examples of a batch together"):
+    with pytest.raises(Problem, match=r"--accumulate 2: .* needs all examples of a batch together"):
         train(name, pixels, tmp_path / "run", accumulate=2, **FIT)
     assert not (tmp_path / "run").exists()
 
@@ -82,7 +82,7 @@ def test_batch_norm_of_ones_own_is_refused(pixels: DataSet, tmp_path: Path) -> N
             found: Tensor = self.layers(x)
             return found
 
-    with pytest.raises(Problem, match="BatchNorm1d is of all examples"):
+    with pytest.raises(Problem, match="BatchNorm1d needs all examples"):
         train("vae", pixels, tmp_path / "run", accumulate=2, encoder=Encoder(), **FIT)
 
 

@@ -218,13 +218,13 @@ def test_what_does_not_go_together_is_one_sentence(
         assert not (tmp_path / "run").exists()
 
     refused("say which with --base RUN", "probe", told, None)
-    refused("vae stands on no other run", "vae", told, under.folder)
+    refused("--base has no effect with vae", "vae", told, under.folder)
     refused("vectors of shape .* was trained on pixels of shape", "probe", vectors, under.folder)
     refused("is tokens, and the base .* pixels", "probe", said, under.folder)
     refused("--latent 5 has no effect here", "probe", told, under.folder, latent=5)
     refused("--min-count has no effect here", "probe", said.sentences(range(9)), spoken.folder, min_count=2)
     refused("'colour'", "probe", told, under.folder, label="colour")
-    refused("there is no run at", "probe", told, tmp_path / "none")
+    refused("does not exist", "probe", told, tmp_path / "none")
     alone = elboroom.train("lm", said, tmp_path / "lm", **FIT | {"steps": 2, "embed": 4, "hidden": 4})
     refused("lm has no z", "probe", said, alone.folder)
     with pytest.raises(Problem, match="leave --base out"):

@@ -329,7 +329,7 @@ def test_a_forged_memory_is_refused(wrong: str, said: str, bench: Bench, tmp_pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"momentum": 0.9}, "--momentum is for --optimiser sgd: leave it out"),
+        ({"momentum": 0.9}, "--momentum is for --optimiser sgd; remove it"),
         ({"optimiser": "adamw", "momentum": 0.9}, "--momentum is for --optimiser sgd"),
         ({"weight_decay": 0.1}, "--weight-decay is for --optimiser adamw or sgd"),
         ({"optimiser": "sgd"}, "say --lr"),
@@ -339,7 +339,7 @@ def test_a_forged_memory_is_refused(wrong: str, said: str, bench: Bench, tmp_pat
         ({"decay": "cosine", "decay_times": 5}, "--decay-times is for --decay plateau"),
         ({"decay_from": 3}, "--decay-from is for --decay plateau"),
         ({"decay": "plateau", "patience": 3}, "ends the run by itself"),
-        ({"decay": "cosine", "look_every": 3}, "say --patience too"),
+        ({"decay": "cosine", "look_every": 3}, "--look-every has no effect"),
         ({"warmup_steps": 8}, "--warmup-steps 8 is not less than the 8 steps of the run"),
         ({"average": 1.0}, "--average 1.0"),
     ],

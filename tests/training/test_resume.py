@@ -110,7 +110,7 @@ def test_interrupt_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> No
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert f"go on with: elbo resume {out}" in said
+    assert f"continue with: elbo resume {out}" in said
     assert list((out / "checkpoints").glob("step-*.json"))
 
 

@@ -209,7 +209,7 @@ def test_a_missing_prior_is_not_called_a_missing_posterior(pixels: DataSet, tmp_
     found = run.evaluate(samples=2)
     assert found["elbo"]["reason"] == "not a bound: the model has no prior"
     assert found["run"]["parameters"] == sum(p.numel() for p in run.model.parameters())
-    with pytest.raises(Problem, match="no rate per dimension: the model has no prior"):
+    with pytest.raises(Problem, match="no KL per dimension: the model has no prior"):
         run.kl_per_dim()
 
 
