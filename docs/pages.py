@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -31,7 +30,9 @@ from elboroom.build.parts import Choices
 from elboroom.build.registry import ByData, Card, Option, checked
 from elboroom.commands import catalogue
 from elboroom.core.problem import Problem
+from elboroom.data import arrays
 from elboroom.data import registry as data
+from elboroom.data.dataset import DataSet
 from elboroom.data.text import Reading
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods import cards
@@ -153,22 +154,24 @@ def _bench() -> str:
     return _table(("what, against what", "ours", "ratio", "of sgemm speed"), rows)
 
 
-def curve(card: Card, images: NDArray[np.uint8]) -> str:
+def curve(card: Card, images: DataSet) -> str:
     """The curves of a short run as SVG."""
     pixels = "pixels" in card.on
     source: Any = images if pixels else "sentences"
     net = {"net": "mlp-300"} if pixels else {"embed": 64, "hidden": 64}
     fit = {"steps": STEPS, "lr": 1e-3, "log_every": 4, "threads": 1, "device": "cpu"}
     with tempfile.TemporaryDirectory() as folder:
-        return drawing(series(train(card.name, source, Path(folder) / "run", **net, **fit).log))
+        base = train("vae", source, Path(folder) / "base", **net, **fit).folder if card.needs_base else None
+        return drawing(series(train(card.name, source, Path(folder) / "run", base=base, **net, **fit).log))
 
 
-def sprites() -> NDArray[np.uint8]:
-    """Some dSprites images at half size, in black and white, (n, H, W)."""
+def sprites() -> DataSet:
+    """Some dSprites images at half size, in black and white, with their shape as a label."""
     whole = data.load("dsprites")
     rows = np.sort(np.random.default_rng(0).choice(len(whole), IMAGES, replace=False))
     small = torch.nn.functional.avg_pool2d(whole.x(rows), 64 // SIDE)
-    return (small[:, 0] >= 0.5).numpy().astype(np.uint8)
+    shapes = whole.labels[rows, list(whole.about.labels).index("shape")]
+    return arrays.dataset((small[:, 0] >= 0.5).numpy().astype(np.uint8), labels=shapes)
 
 
 def example(card: Card) -> dict[str, Any]:
@@ -206,6 +209,7 @@ def _is_legal(make: Callable[[], Any]) -> bool:
 
 def _example(card: Card) -> str:
     data, options = "dsprites" if "pixels" in card.on else "sentences", example(card)
+    options |= {"base": "runs/vae-dsprites-0", "label": "shape"} if card.needs_base else {}
     flags = "".join(f" --{name.replace('_', '-')} {_value(value)}" for name, value in options.items())
     said = "".join(f", {name}={json.dumps(value)}" for name, value in options.items())
     return f"""```sh

@@ -11,9 +11,10 @@ from elboroom.terms.labels import accuracy, label_nll
 
 @method("probe", "-log p(y | mean of q(z|x))", paper="Alain & Bengio 2017", needs_base=True)
 def probe(parts: Parts, label: str = "") -> Method:
-    """A linear classifier of a label, trained on the codes of another run that stands frozen: --base RUN.
+    """A linear classifier of a label, trained on the codes of another run, which stands frozen under it.
 
-    Codes are the means of q(z|x). The model is that of the other run with a head; accuracy is told in the log.
+    The other run is named by --base. Codes are the means of its q(z|x); the model is that of the other run with a head.
+    Accuracy is told in the log, and of the test split by `elbo eval RUN --metrics accuracy`.
 
     label: the label that it tells; may be left out where there is only one
     """

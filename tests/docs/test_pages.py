@@ -59,6 +59,9 @@ def test_every_method_is_in_the_table_and_has_its_options(pages: ModuleType) -> 
 def test_an_example_is_legal_and_does_something(
     pages: ModuleType, name: str, pixels: DataSet, sentences: DataSet
 ) -> None:
+    if cards()[name].needs_base:
+        assert " --base " in pages.page(cards()[name])
+        return
     data, options = (pixels if "pixels" in cards()[name].on else sentences), pages.example(cards()[name])
     spec = specify(name, data, "array", None, {**options, "batch_size": 8})
     session.build(spec, Own(data), new=True)  # which refuses what has no use
