@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from contract import Killed, act_at, kill, newest, same
+from shell import elbo
 from torch import Tensor
 
 import elboroom
@@ -291,3 +292,21 @@ def test_a_run_in_its_second_stage_is_loaded_there(told: DataSet, tmp_path: Path
         dict(run.method.state_dict()),
         {name: tensor for name, tensor in kept.items() if "optimiser/" not in name},
     )
+
+
+def test_the_command_takes_a_base_and_its_new_place(told: DataSet, tmp_path: Path) -> None:
+    images, small = tmp_path / "x.npz", ["--steps", 2, "--batch-size", 8, "--threads", 1, "--device", "cpu"]
+    np.savez(images, x=(told.x(np.arange(200)).numpy() * 255).astype(np.uint8), y=told.labels[:, 0])
+    base, run = tmp_path / "base", tmp_path / "run"
+    assert elbo("train", "vae", "--data", images, "--out", base, "--net", "mlp-300", *small).returncode == 0
+    assert elbo("train", "probe", "--data", images, "--out", run, "--base", base, *small).returncode == 0
+    assert f"--base {base}" in elboroom.load(run).spec.command
+    base.rename(tmp_path / "moved")
+    gone = elbo("eval", run)
+    assert gone.returncode == 2
+    assert str(base) in gone.stderr
+    assert "--base" in gone.stderr
+    assert elbo("resume", run, "--base", tmp_path / "moved").returncode == 0
+    told_now = elbo("eval", run, "--metrics", "accuracy", "--json")
+    assert told_now.returncode == 0, told_now.stderr
+    assert '"majority"' in told_now.stdout
