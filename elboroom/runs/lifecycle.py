@@ -115,7 +115,9 @@ def _trained(ready: Prepared, folder: Path, bar: Bar, logger: str) -> Run:
     """Trains, and tells the loggers."""
     with Logs(logger, folder, ready.spec) as logs:
         session.launch(ready, folder, logs.beside(bar))
-        run = _loaded(folder, Spec.read(folder), ready.own, ready.method)
+        fit = ready.spec.fit
+        method = None if fit.average or fit.looks else ready.method  # averages and watches are of training alone
+        run = _loaded(folder, Spec.read(folder), ready.own, method)
         run.data = ready.data
         show(run, logs)
     return run

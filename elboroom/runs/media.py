@@ -56,7 +56,7 @@ class Arrays:
         """What stands for 1, as it was read to train on: whole numbers are bytes, but for 0 and 1 in black and white."""
         low, high, whole = float(array.min()), float(array.max()), array.dtype.kind in "ui"
         if low < 0 or high > 255 or (high > 1 and not (whole or np.array_equal(array, np.rint(array)))):
-            raise Problem(f"pixels are bytes from 0 to 255 or reals in [0, 1], not values from {low:g} to {high:g}")
+            raise Problem(f"pixels must be bytes from 0 to 255 or reals in [0, 1], not values from {low:g} to {high:g}")
         return 255 if high > 1 or (whole and self.about.levels == 256) else 1
 
     def blank(self, n: int) -> Batch:

@@ -152,7 +152,7 @@ def test_codes_that_depend_on_the_batch_are_refused(tmp_path: Path) -> None:
 def test_a_point_has_means_only(tmp_path: Path) -> None:
     table = code_table(_study(tmp_path, PointPosterior(Conv(3))))
     assert table.logvar is None
-    with pytest.raises(Problem, match="only the representation 'mean'"):
+    with pytest.raises(Problem, match="use the representation 'mean'"):
         evaluate(table, ["mig"], representation="sampled")
 
 

@@ -97,7 +97,7 @@ def test_mistakes_are_said() -> None:
     x = np.random.default_rng(0).normal(size=(30, 3))
     with pytest.raises(Problem, match="fewer than half of the 30 rows"):
         atlas(x, neighbours=15)
-    with pytest.raises(Problem, match="'vae' has 25 rows and the data has 30"):
+    with pytest.raises(Problem, match="'vae' has 25 rows but the data has 30"):
         atlas(x, {"vae": x[:25]})
     with pytest.raises(Problem, match="the data has 10 rows; at least 20"):
         atlas(x[:10])

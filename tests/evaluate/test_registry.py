@@ -78,7 +78,7 @@ def test_options_are_those_that_a_metric_reads() -> None:
 
 def test_a_metric_of_several_runs_is_asked_for_alone(binary: DataSet, tmp_path: Path) -> None:
     run = elboroom.train("vae", binary, tmp_path / "run", **SMALL)
-    with pytest.raises(Problem, match="udr compares several runs: ask for it alone"):
+    with pytest.raises(Problem, match="udr compares several runs and is asked for alone"):
         measure.metrics(run, ["likelihood", "udr"])
     assert not (run.folder / "metrics.json").exists(), "nothing is measured before"
 

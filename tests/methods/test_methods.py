@@ -211,7 +211,7 @@ def test_an_interruption_while_the_bar_is_drawn_is_saved_too(bench: Bench, tmp_p
     folder = tmp_path / "run"
     with pytest.raises(Stopped) as stopped:
         bench.train("vae", folder, bar=act_at(5, interrupt))
-    said = re.search(r"stopped at step (\d+), saved", str(stopped.value))
+    said = re.search(r"stopped at step (\d+) and saved", str(stopped.value))
     assert said is not None
     assert newest(folder).step == int(said[1])
 

@@ -146,4 +146,4 @@ def test_a_conditional_run_answers_every_verb(given: Run) -> None:
     assert "bleu" in measure.metrics(given, "text", sentences=50)
     found = given.evaluate(samples=2)
     assert found["aggregate_rate"]["value"] is None
-    assert "another for every label" in found["aggregate_rate"]["reason"]
+    assert "differs between labels" in found["aggregate_rate"]["reason"]

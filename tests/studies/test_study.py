@@ -111,7 +111,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "no TOML": ("[[runs", "", "is not valid TOML"),
     "no such data": (RUN, "", "nowhere.npz"),
     "illegal pair": ("[[runs]]\nmethod = 'vae'\nposterior = 'point'", "", "--posterior gaussian"),
-    "too large a batch": (RUN + "batch_size = 500", "", "a batch of 500 is more than"),
+    "too large a batch": (RUN + "batch_size = 500", "", "--batch-size 500 is more than"),
 }
 
 

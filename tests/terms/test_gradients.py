@@ -23,6 +23,7 @@ from elboroom.families.gaussian import ConditionalNormal, Gaussian, GaussianPost
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.geometry.ball import Ball
 from elboroom.terms.evidence import kl, nll
+from elboroom.terms.labels import Classifier
 from elboroom.training.batches import reseed
 
 B, D, J, N = 4, 3, 2, 20
@@ -98,6 +99,8 @@ ALL, ITS_OWN, NOT_PRIOR, AND_PRIOR = "all", "its own", "not the prior's", "its o
 TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "nll": [((), ALL)],
     "kl": [((), ALL)],
+    "label_nll": [((Classifier(J, 3, "label", 0), means), ALL) for means in (False, True)],
+    "accuracy": [],  # has no gradient: for the log alone
     "iw_bound": [((1,), ALL), ((5,), ALL)],
     "index_code_mi": [((N, e), ALL) for e in ("mss-sym", "mss", "mws")],
     "total_correlation": [((N, e), ALL) for e in ("mss-sym", "mss", "mws")],
@@ -150,7 +153,7 @@ class Value(nn.Module):
         nn.init.normal_(self.model.prior.table.weight, std=0.3)
         self.term, self.ball = term, Ball(1e-3)
         u = torch.eye(2).repeat(B // 2, 1).double()
-        self.batch = Batch(torch.rand(B, D).double(), u, index=torch.arange(B))
+        self.batch = Batch(torch.rand(B, D).double(), u, index=torch.arange(B), y=torch.arange(B).unsqueeze(1) % 3)
         self.contrast = Gaussian(torch.full((B, J), 0.2).double(), torch.full((B, J), -0.4).double())
         self.second = Batch(torch.rand(B, D).double(), u.flip(0), index=torch.arange(B, 2 * B))
 

@@ -91,7 +91,7 @@ def test_parts_are_of_one_size(pixels: DataSet, sentences: DataSet, tmp_path: Pa
         train("vae", pixels, tmp_path / "run", accumulate=3, **FIT)
     with pytest.raises(Problem, match="cannot be taken in 2 parts on each of 8 devices"):
         train("vae", pixels, tmp_path / "run", accumulate=2, **FIT, devices=8)
-    with pytest.raises(Problem, match="take --batches buckets"):
+    with pytest.raises(Problem, match="use --batches buckets"):
         train("vae", sentences, tmp_path / "run", accumulate=2, batches="constant", **FIT)
 
 

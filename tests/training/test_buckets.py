@@ -196,7 +196,7 @@ def test_ranks_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
         parts.append(rows(made("buckets"), range(5)))
     assert [a + b for a, b in zip(*parts, strict=True)] == whole
     assert all(len(part) == 2 for part in parts[0])
-    with pytest.raises(Problem, match="devices cannot share them: take --batches buckets"):
+    with pytest.raises(Problem, match="devices cannot share them; use --batches buckets"):
         made("constant")
     with pytest.raises(Problem, match="cannot be shared by 2 devices"):
         made("buckets", size=3)

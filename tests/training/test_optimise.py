@@ -248,7 +248,7 @@ MEANS: dict[str, tuple[str, dict[str, Any]]] = {
     "accumulate": ("vae", {"accumulate": 4, "optimiser": "adamw"}),
     "stages": (
         "ae-pretrained-free-bits",
-        {**PLATEAU, **FAST, "average": 0.5},
+        {**PLATEAU, **FAST, "lr": 30.0, "average": 0.5},
     ),
 }
 
@@ -332,7 +332,7 @@ def test_a_forged_memory_is_refused(wrong: str, said: str, bench: Bench, tmp_pat
         ({"momentum": 0.9}, "--momentum is for --optimiser sgd; remove it"),
         ({"optimiser": "adamw", "momentum": 0.9}, "--momentum is for --optimiser sgd"),
         ({"weight_decay": 0.1}, "--weight-decay is for --optimiser adamw or sgd"),
-        ({"optimiser": "sgd"}, "say --lr"),
+        ({"optimiser": "sgd"}, "set --lr"),
         ({"lr_end": 0.1}, "--lr-end is for --decay cosine or linear"),
         ({"decay": "plateau", "lr_end": 0.1}, "--lr-end is for --decay cosine or linear"),
         ({"decay_patience": 2}, "--decay-patience is for --decay plateau"),

@@ -49,5 +49,5 @@ def test_one_example_is_refused_where_a_term_needs_two(
     if culprit is None:
         session.build(spec, Own(vectors))
         return
-    with pytest.raises(Problem, match=f"--batch-size 1: {culprit} is of the examples of a batch together"):
+    with pytest.raises(Problem, match=f"--batch-size 1: {culprit} needs several examples in a batch"):
         session.build(spec, Own(vectors))
