@@ -97,7 +97,7 @@ def test_labels_are_said_by_name(folder: Path) -> None:
         run.labelled(label="ugly")
     with pytest.raises(Problem, match="not conditional on tense"):
         run.labelled(label="good", tense="past")
-    with pytest.raises(Problem, match="say label too"):
+    with pytest.raises(Problem, match="set label too"):
         run.labelled()
     batch = run.examples(3)
     assert run.reconstruct(batch, run.labelled(3, label="bad")) == run.decode(
