@@ -156,7 +156,7 @@ def test_interrupt_saves_says_how_to_go_on_and_leaves_nobody_behind(squares: Pat
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
         assert process.returncode == 130, said
-        assert f"go on with: elbo study run {out}" in said
+        assert f"continue with: elbo study run {out}" in said
         assert not any(alive(worker) for worker in workers)
         assert len(list(out.glob("runs/*/checkpoints/step-*.json"))) == 2, "both runs were saved"
     finally:
@@ -174,7 +174,7 @@ def test_a_run_that_kills_its_workers_is_given_up(
         "import os, sys, threading, time\n"
         "def wait():\n"
         "    while 'elboroom.studies.engines.work' not in sys.modules: time.sleep(0.01)\n"
-        "    from elboroom.studies import work\n"
+        "    from elboroom.studies.engines import work\n"
         "    good = work.trained\n"
         "    def trained(cell, *rest):\n"
         "        if cell.seed == 1: os.kill(os.getpid(), 9)\n"
