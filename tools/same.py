@@ -280,6 +280,7 @@ def _elbo(tree: Path, line: str, **names: Path) -> None:
         ["-P", "-m", "elboroom.cli", *line.format(**names).split()],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        cwd=tree,  # what it starts may look there first
     )
     error = process.communicate()[1]
     if process.returncode:
