@@ -23,6 +23,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,7 @@ TRAIN = {
     "study": "study run {folder}/study.toml --out {folder}/study",
 }
 STUDY = """
-data = "dsprites"
+data = "freyfaces"
 seeds = 2
 [every]
 steps = 60
@@ -254,14 +255,14 @@ threads = 1
 method = "beta-vae"
 beta = [1, 4]
 [measure]
-metrics = ["mig", "sap"]
+metrics = ["gaussian-tc", "mean-mi"]
 samples = 10
 most = 500
 codes = 500
 """
 MEASURE = {
     "dsprites": [
-        "eval {run} --metrics likelihood,mig,sap,dci,modularity,irs --samples 20 --most 1000 --iw-most 100",
+        "eval {run} --metrics likelihood,mig,sap --samples 20 --most 1000 --iw-most 100",
         "report {run}",
     ],
     "ptb": ["eval {run} --metrics likelihood --samples 20 --most 300 --iw-most 100", "report {run}"],
@@ -311,6 +312,23 @@ def _files(folder: Path) -> dict[str, Path]:
     return {str(p.relative_to(folder)): p for p in sorted(chosen)}
 
 
+def _measure(code: Path, folder: Path, base: Path) -> None:
+    """Measures, draws and reports a copy of the runs; what a commit made of them is kept."""
+    if folder.exists() and code != ROOT:
+        return
+    part = folder.with_name(f"{folder.name}.part")
+    for old in (folder, part):
+        shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(base, part)
+    for name, lines in MEASURE.items():
+        for line in lines:
+            _elbo(code, line, run=part / name)
+    for name, kinds in FIGURES.items():
+        for kind in kinds:
+            _elbo(code, f"plot {kind} {{run}} --out {{run}}/plot-{kind}.png", run=part / name)
+    part.rename(folder)
+
+
 def compare_runs(commit: str) -> int:
     """Trains three runs at the commit; measures, draws and reports copies of them with both trees."""
     base = KEPT / commit / "runs"
@@ -324,20 +342,8 @@ def compare_runs(commit: str) -> int:
             _elbo(tree, line, folder=fresh)
         fresh.rename(base)
     places = {"before": (tree, KEPT / commit / "measured"), "now": (ROOT, KEPT / "measured")}
-    for which, (code, folder) in places.items():
-        if which == "before" and folder.exists():
-            continue
-        part = folder.with_name(f"{folder.name}.part")
-        for old in (folder, part):
-            shutil.rmtree(old, ignore_errors=True)
-        shutil.copytree(base, part)
-        for name, lines in MEASURE.items():
-            for line in lines:
-                _elbo(code, line, run=part / name)
-        for name, kinds in FIGURES.items():
-            for kind in kinds:
-                _elbo(code, f"plot {kind} {{run}} --out {{run}}/plot-{kind}.png", run=part / name)
-        part.rename(folder)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda place: _measure(*place, base), places.values()))
     old, new = (_files(folder) for _, folder in places.values())
     different = [f"{name}: only {'before' if name in old else 'now'}" for name in sorted(old.keys() ^ new.keys())]
     different += [f"{name}: differs" for name in old.keys() & new.keys() if _numbers(old[name]) != _numbers(new[name])]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +47,27 @@ def events(folder: Path) -> Any:
     return found.Reload()
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    """The history of W&B, from its local files."""
-    found = []
-    for path in sorted((folder / "wandb").glob("offline-run-*/*.wandb")):
-        store = DataStore()
+def records(path: Path) -> list[Any]:
+    """What a local file of W&B holds so far."""
+    store, found = DataStore(), list[Any]()
+    with suppress(AssertionError):  # the last record is only half there
         store.open_for_scan(str(path))
         while (data := store.scan_data()) is not None:
             record = wandb_internal_pb2.Record()
             record.ParseFromString(data)
+            found.append(record)
+    return found
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The history of W&B, from its local files, which a process of its own may still be writing when a run has ended."""
+    found = []
+    for path in sorted((folder / "wandb").glob("offline-run-*/*.wandb")):
+        end, whole = time.monotonic() + 30, records(path)
+        while not any(record.HasField("exit") for record in whole) and time.monotonic() < end:
+            time.sleep(0.1)
+            whole = records(path)
+        for record in whole:
             items = record.history.item
             found.append({item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items})
     return [row for row in found if row]
