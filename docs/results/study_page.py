@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from elboroom.studies.results.scores import Scores
-from elboroom.studies.results.summary import markdown, summary, wide
+from elboroom.studies.analysis.scores import Scores
+from elboroom.studies.analysis.summary import markdown, summary, wide
 
 METRICS = ("beta-vae", "factor-vae", "mig", "dci", "modularity", "gaussian-tc", "mean-mi")
 EVIDENCE = ("distortion", "rate", "elbo", "log_likelihood", "active_units", "udr")
