@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
+from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.law import law_of
+from elboroom.core.kl import is_per_dim, kl_divergence
+from elboroom.core.law import capabilities
 from elboroom.core.model import WHOLE, LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
@@ -21,6 +23,10 @@ class Part(Draw):
     def __init__(self, whole: Draw, name: str) -> None:
         super().__init__(whole.model, whole.batch, whole.samples)
         self.whole, self.name, self.where = whole, name, whole.model.block(name)
+
+    @cached_property
+    def seen(self) -> Batch:
+        return self.whole.seen
 
     @cached_property
     def q(self) -> Any:
@@ -44,11 +50,29 @@ class Part(Draw):
 
     @cached_property
     def rate(self) -> Tensor:
-        return self.whole.rate[:, self.where]
+        if is_per_dim(type(self.whole.q), type(self.whole.p)):
+            return self.whole.rate[:, self.where]
+        return kl_divergence(self.q, self.p, lambda: self.z)
 
     @cached_property
     def other(self) -> Draw:
         return Part(self.whole.other, self.name)
+
+
+class _Through:
+    """A model whose families are those of a block, for checks; all else is that of the whole."""
+
+    def __init__(self, model: LatentModel, where: slice) -> None:
+        self._model = model
+        self.families = tuple(_family(family, where) for family in model.families)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+def _family(family: Any, where: slice) -> Any:
+    """The family of some dimensions: what one that is put together of others says, else the family itself."""
+    return family if isinstance(family, type) else family.part(where)
 
 
 def of(block: str, term: Term) -> Term:
@@ -60,13 +84,13 @@ def of(block: str, term: Term) -> Term:
         return term.f(draw.keep((Part, block), lambda: Part(draw, block)))
 
     def check(model: LatentModel) -> None:
-        model.block(block)
+        where = model.block(block)
         for family in model.families:
-            if not law_of(family).has_parts:
+            if not capabilities(family).has_parts:
                 raise Problem(
                     f"{term.name} of the block '{block}' needs q(z|x) and p(z) with independent dimensions; "
                     "use --posterior gaussian with --prior normal"
                 )
-        term.check(model)
+        term.check(cast(LatentModel, _Through(model, where)))
 
     return replace(term, name=f"{term.name}_{block}", f=value, check=check)

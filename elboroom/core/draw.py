@@ -24,14 +24,19 @@ class Draw:
         self._cache: dict[Any, Any] = {}
 
     @cached_property
+    def seen(self) -> Batch:
+        """The batch as the nets see it, what is given worked out once."""
+        return self.model.conditioned(self.batch)
+
+    @cached_property
     def q(self) -> Any:
         """q(z|x,u)."""
-        return self.model.q(self.batch)
+        return self.model.q(self.seen)
 
     @cached_property
     def p(self) -> Any:
         """p(z|u)."""
-        return self.model.p(self.batch)
+        return self.model.p(self.seen)
 
     @cached_property
     def z(self) -> Tensor:
@@ -47,7 +52,7 @@ class Draw:
     @cached_property
     def px(self) -> Any:
         """p(x|z,u) at every sample."""
-        return self.model.px(self.z, self.batch)
+        return self.model.px(self.z, self.seen)
 
     @cached_property
     def nll(self) -> Tensor:

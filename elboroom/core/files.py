@@ -5,7 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import stat
 import tempfile
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +44,71 @@ def write_json(path: Path, content: Any) -> None:
     write(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
+MOST = 1 << 28  # bytes of a JSON file of ours; the largest are vocabularies, a tenth of it
+PART = re.compile(r"\..+\.[a-z0-9_]+\.part")  # the names of files that are not whole yet
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours; anything else there is a Problem."""
+    try:
+        if path.stat().st_size > MOST:
+            raise ValueError(f"it has more than {MOST >> 20} MB")
+        content = json.loads(path.read_bytes(), parse_constant=_refuse)
+        if not isinstance(content, dict):
+            raise ValueError("it holds no object")
+    except (OSError, ValueError, RecursionError) as error:
+        raise Problem(f"{path} cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    return content
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
+
+
+def remade(path: Path, check: Callable[[dict[str, Any]], object] = dict) -> dict[str, Any]:
+    """The object in a JSON file that can be made anew, empty where there is none.
+
+    One that is damaged, or that `check` refuses, is reported and set aside as NAME.damaged.
+    """
+    if not path.exists():
+        return {}
+    try:
+        content = read_json(path)
+        check(content)
+        return content
+    except Problem as problem:
+        os.replace(path, path.with_name(f"{path.name}.damaged"))
+        warnings.warn(f"{problem}; it is set aside as {path.name}.damaged and made anew", stacklevel=2)
+        return {}
+
+
+def sweep(folder: Path, deep: bool = True) -> None:
+    """Removes what a crash left of files that were being written. Whoever calls holds the lock of the folder."""
+    for place, folders, files in os.walk(folder):
+        for name in files:
+            if PART.fullmatch(name):
+                Path(place, name).unlink(missing_ok=True)
+        folders[:] = [name for name in folders if deep and name != FOREIGN]
+
+
 FOREIGN = "wandb"  # a folder of W&B, which keeps links of its own in there; elboroom neither reads nor writes it
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuses a folder with a symbolic link anywhere inside: what is written or deleted there would be elsewhere."""
+    """Refuses a folder with a symbolic link anywhere inside: what is written or deleted there would be elsewhere.
+
+    A pipe or a device is refused too: whoever reads it would wait for ever.
+    """
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
-            if path.is_symlink():
+            kind = path.lstat().st_mode
+            if stat.S_ISLNK(kind):
                 raise Problem(
                     f"{path} is a symbolic link; elboroom does not follow links inside a run or study; remove it"
                 )
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise Problem(f"{path} is neither a file nor a folder; remove it")
         folders[:] = [name for name in folders if name != FOREIGN]
 
 

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities
 from elboroom.core.problem import Problem
+
+Family = Any  # a type of Distribution, or a value that states its capabilities: families side by side
 
 _CLOSED: dict[tuple[type[Distribution], type[Distribution]], Callable[[Any, Any], Tensor]] = {}
 _PER_DIM: set[tuple[type[Distribution], type[Distribution]]] = set()
@@ -31,22 +33,23 @@ def closed_kl(
     return register
 
 
-def is_per_dim(q: type[Distribution], p: type[Distribution]) -> bool:
+def is_per_dim(q: Family, p: Family) -> bool:
     """Whether KL(q || p) of this pair comes as a sum over dimensions."""
     return (q, p) in _PER_DIM
 
 
-def has_density(family: type[Distribution]) -> bool:
-    """Whether log q(z) can be computed."""
-    return law_of(family).has_density
+def has_density(family: Family) -> bool:
+    """Whether log q(z) can be computed, of a family or of a law."""
+    return capabilities(family).has_density
 
 
-def called(family: type[Distribution]) -> str:
+def called(family: Family) -> str:
     """A family in words: WrappedImplicit is `wrapped implicit`."""
-    return re.sub("(?<=[a-z])(?=[A-Z])", " ", family.__name__).lower()
+    name = family.__name__ if isinstance(family, type) else str(family)
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
-def require_kl(q: type[Distribution], p: type[Distribution]) -> None:
+def require_kl(q: Family, p: Family) -> None:
     """Refuses, in a sentence, a pair that has no KL."""
     if (q, p) not in _CLOSED and not (has_density(q) and has_density(p)):
         lacking = f"q(z|x), which is {called(q)}," if not has_density(q) else f"p(z), which is {called(p)},"
@@ -80,7 +83,7 @@ def require_one_prior(model: Any, what: str) -> None:
         raise Problem(f"{what} needs a single prior, but --given makes one for every label; remove --given")
 
 
-def require_density(q: type[Distribution], what: str) -> None:
+def require_density(q: Family, what: str) -> None:
     """Refuses, in a sentence, a posterior without a density."""
     if not has_density(q):
         raise Problem(
@@ -88,15 +91,15 @@ def require_density(q: type[Distribution], what: str) -> None:
         )
 
 
-def require_product(q: type[Distribution], what: str) -> None:
+def require_product(q: Family, what: str) -> None:
     """Refuses, in a sentence, codes of a space where a coordinate is not free of the others: a surface, a ball."""
-    if law_of(q).space != "euclidean":
+    if capabilities(q).space != "euclidean":
         raise Problem(f"{what} leaves the space of these codes ({called(q)}); use --posterior gaussian")
 
 
-def require_variance(q: type[Distribution], what: str) -> None:
+def require_variance(q: Family, what: str) -> None:
     """Refuses, in a sentence, a posterior whose variances are not known."""
-    if not law_of(q).diagonal:
+    if not capabilities(q).diagonal:
         raise Problem(
             f"{what} needs the variances of q(z|x), and this one ({called(q)}) has none; use --posterior gaussian"
         )
@@ -121,6 +124,7 @@ def kl_divergence(q: Distribution, p: Distribution, z: Callable[[], Tensor]) -> 
     closed = _CLOSED.get((type(q), type(p)))
     if closed is not None:
         return closed(q, p)
-    require_kl(type(q), type(p))
+    if not (has_density(q) and has_density(p)):
+        require_kl(type(q), type(p))
     sample = z()  # (K, B, D)
     return (q.log_prob(sample) - p.log_prob(sample)).mean(0)

@@ -126,13 +126,17 @@ class Watch(nn.Module, ABC):
 
 
 class Method(nn.Module):
-    """A model with its groups, players and watches. Its state is the whole run."""
+    """A model with its groups, players and watches. Its state is the whole run.
+
+    `judged_by` is the term that --patience and --decay plateau look at on the validation split, where that is not the ELBO.
+    """
 
     def __init__(
         self, model: LatentModel, /, players: Sequence[Player], watches: Sequence[Watch] = (), **groups: Group
     ) -> None:
         super().__init__()
         self.model = model
+        self.judged_by: Term | None = None
         self.groups = groups
         self.players, self.watches = list(players), list(watches)
         self.objectives = nn.ModuleList(player.objective for player in players)
@@ -202,10 +206,20 @@ class Method(nn.Module):
         """Inside, the model has the averaged weights, where an average is kept."""
         return self.average.worn_by(self.model) if self.average is not None else nullcontext()
 
+    def judged(self, term: Term) -> Method:
+        """The same method, for which this term is what tells good weights."""
+        self.judged_by = term
+        return self
+
     def watch(self, watch: Watch) -> None:
         """One more watch, such as the run's own."""
         self.watches.append(watch)
         self.memory.append(watch)
+
+    @property
+    def final(self) -> Method:
+        """The method that a run ends in: itself. Of a Stages, the second."""
+        return self
 
     def at(self, step: int) -> Method:
         """The method in charge of a step: itself. A Stages names one of its stages."""

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from torch import Tensor, nn
 
 from elboroom.core.batch import Batch
+from elboroom.core.batch import Condition as Condition
 from elboroom.core.problem import unknown
 
 WHOLE = "z"  # the block that is all of z
-
-
-class Condition(NamedTuple):
-    """What nets see of what is observed beside x."""
-
-    vector: Tensor | None = None  # labels one-hot, side by side, (B, U)
-    memory: Tensor | None = None  # of a context, (B, L, H)
-    mask: Tensor | None = None  # where that holds a word, (B, L)
 
 
 class LatentModel(nn.Module):
@@ -26,7 +20,8 @@ class LatentModel(nn.Module):
 
     They are asked for by these verbs alone. `posterior`, `prior` and `likelihood` are the modules behind them; posterior and
     prior name the family that they return as `family`. `blocks` are named parts of z, `heads` what reads codes and belongs
-    to the model: classifiers and the like, saved and loaded with it.
+    to the model: classifiers and the like, saved and loaded with it. `conditioner` turns a batch into the Condition that the
+    nets see beside x, a context encoded; without one that is u, the labels that are given.
     """
 
     def __init__(
@@ -36,27 +31,38 @@ class LatentModel(nn.Module):
         likelihood: nn.Module,
         blocks: Mapping[str, int] | None = None,
         heads: Mapping[str, nn.Module] | None = None,
+        conditioner: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.posterior, self.prior, self.likelihood = posterior, prior, likelihood
         self.sizes = dict(blocks or {})  # of the blocks, in the order in which they lie in z
         self.heads = nn.ModuleDict(heads)
+        self.conditioner = conditioner
 
     def condition(self, batch: Batch) -> Condition:
         """What the nets see beside x."""
-        return Condition(batch.u)
+        if batch.condition is not None:
+            return batch.condition
+        return Condition(batch.u) if self.conditioner is None else self.conditioner(batch)
+
+    def conditioned(self, batch: Batch) -> Batch:
+        """The batch as the nets see it; what is worked out already is not worked out again."""
+        if self.conditioner is None or batch.condition is not None:
+            return batch
+        condition = self.condition(batch)
+        return replace(batch, u=condition.vector, condition=condition)
 
     def q(self, batch: Batch) -> Any:
         """q(z|x,u)."""
-        return self.posterior(batch)
+        return self.posterior(self.conditioned(batch))
 
     def p(self, batch: Batch) -> Any:
         """p(z|u)."""
-        return self.prior(batch)
+        return self.prior(self.conditioned(batch))
 
     def px(self, z: Tensor, batch: Batch) -> Any:
         """p(x|z,u) at every sample, z of shape (K, B, *event)."""
-        return self.likelihood(z, batch)
+        return self.likelihood(z, self.conditioned(batch))
 
     @property
     def families(self) -> tuple[Any, Any]:
@@ -81,10 +87,14 @@ class LatentModel(nn.Module):
         self.heads.update(heads)
         return self
 
+    def with_conditioner(self, conditioner: nn.Module) -> LatentModel:
+        """The same model whose nets see what this makes of a batch, beside x."""
+        return LatentModel(self.posterior, self.prior, self.likelihood, self.sizes, dict(self.heads), conditioner)
+
     def with_posterior(self, posterior: nn.Module) -> LatentModel:
         """Another posterior beside the same prior and likelihood."""
-        return LatentModel(posterior, self.prior, self.likelihood, self.sizes, dict(self.heads))
+        return LatentModel(posterior, self.prior, self.likelihood, self.sizes, dict(self.heads), self.conditioner)
 
     def with_prior(self, prior: nn.Module) -> LatentModel:
         """Another prior beside the same posterior and likelihood."""
-        return LatentModel(self.posterior, prior, self.likelihood, self.sizes, dict(self.heads))
+        return LatentModel(self.posterior, prior, self.likelihood, self.sizes, dict(self.heads), self.conditioner)

@@ -54,7 +54,22 @@ class Term:
         return -1.0 * self
 
     def __rmul__(self, weight: float) -> Objective:
+        _refuse_product(weight, self)
         return Constant(weight) * self
+
+    def __mul__(self, weight: float | Weight) -> Objective:
+        return weight * self if isinstance(weight, Weight) else self.__rmul__(weight)
+
+
+def _refuse_product(left: object, right: Term | Objective) -> None:
+    """Refuses what is no weight before a term or a sum."""
+    if isinstance(left, int | float):
+        return
+    names = (side.name if isinstance(side, Term) else str(side) for side in (left, right))
+    raise Problem(
+        f"{' * '.join(names)} is no loss: what stands before a term is a number, a schedule or a controller; a product of two "
+        "terms is a term of your own, Term(name, lambda draw: ...)"
+    )
 
 
 class Weight(nn.Module, ABC):
@@ -200,7 +215,11 @@ class Objective(nn.Module):
     def __neg__(self) -> Objective:
         return -1.0 * self
 
+    def __mul__(self, factor: float | Weight) -> Objective:
+        return factor * self if isinstance(factor, Weight) else self.__rmul__(factor)
+
     def __rmul__(self, factor: float) -> Objective:
+        _refuse_product(factor, self)
         return Objective([(weight.times(factor), term) for weight, term in self.parts])
 
     def forward(self, draw: Draw) -> Loss:

@@ -1,4 +1,4 @@
-"""Optimisers: Adam, which of an embedding moves only the rows that were read, AdamW, SGD, and clipping of gradients."""
+"""Optimisers: Adam, which of an embedding moves only the rows that were read, AdamW, SGD, RMSprop, and clipping."""
 
 from __future__ import annotations
 
@@ -71,6 +71,11 @@ def sgd(lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> MakeOpti
     return lambda parameters: torch.optim.SGD(parameters, lr, momentum, weight_decay=weight_decay)
 
 
+def rmsprop(lr: float, decay: float = 0.9) -> MakeOptimiser:
+    """RMSprop for a group of parameters: gradients over the root of their running mean square."""
+    return lambda parameters: torch.optim.RMSprop(parameters, lr, alpha=decay)
+
+
 def is_by_rows(optimiser: Optimizer) -> bool:
     """Whether it takes sparse gradients, so that of an embedding only the rows that were read cost anything."""
     plain = not (optimiser.defaults.get("momentum") or optimiser.defaults["weight_decay"])
@@ -81,6 +86,8 @@ def memory_of(optimiser: Optimizer) -> tuple[str, ...]:
     """The names of what it remembers of each parameter; `step` is a number, the others have the parameter's shape."""
     if isinstance(optimiser, torch.optim.SGD):
         return ("momentum_buffer",) if optimiser.defaults["momentum"] else ()
+    if isinstance(optimiser, torch.optim.RMSprop):
+        return ("step", "square_avg")
     return ("step", "exp_avg", "exp_avg_sq")
 
 

@@ -19,8 +19,10 @@ _STAGE = "|".join(rf"{name}\." for name in STAGES)
 class Stages(nn.Module):
     """`first` up to step `until`, then `then`, which takes over the parts of the model named in `carry`.
 
-    Everything else of `then` starts at its own initial weights. Both stages have models of one architecture, so that
-    a run is read back the same way whichever stage it is in. Watches of the run look at the second stage only.
+    The two may have different models: a part is named as it is in both, `posterior` or `heads.label`, and is of one
+    architecture in both. Everything else of `then` starts at its own initial weights. A run is read back with the model of
+    the stage that it is in. What the second stage is to keep as it was carried has `requires_grad_(False)`; `frozen`, whose
+    weights come from elsewhere, would not take it. Watches of the run look at the second stage only.
     """
 
     stage: Tensor
@@ -29,9 +31,17 @@ class Stages(nn.Module):
         super().__init__()
         self.first, self.then, self.until, self.carry = first, then, until, tuple(carry)
         self.register_buffer("stage", torch.tensor(False))
-        shapes = [{k: v.shape for k, v in method.model.state_dict().items()} for method in (first, then)]
-        if shapes[0] != shapes[1]:
-            raise ValueError("the two stages of a Stages have models of one architecture")
+        for part in self.carry:
+            shapes = [{k: v.shape for k, v in module.state_dict().items()} for module in self._both(part)]
+            if shapes[0] != shapes[1]:
+                raise ValueError(f"the two stages carry over '{part}', which is of another architecture in each")
+
+    def _both(self, part: str) -> tuple[nn.Module, nn.Module]:
+        """A part of the model in either stage."""
+        try:
+            return self.first.model.get_submodule(part), self.then.model.get_submodule(part)
+        except AttributeError as error:
+            raise ValueError(f"the two stages carry over '{part}', which one of them does not have") from error
 
     @property
     def current(self) -> Method:
@@ -42,9 +52,15 @@ class Stages(nn.Module):
         """The stage in charge of a step; entering the second carries over what it takes from the first."""
         if step >= self.until and not self.stage:
             for part in self.carry:
-                getattr(self.then.model, part).load_state_dict(getattr(self.first.model, part).state_dict())
+                of_first, of_then = self._both(part)
+                of_then.load_state_dict(of_first.state_dict())
             self.stage.fill_(True)
         return self.current
+
+    @property
+    def final(self) -> Method:
+        """The stage that it ends in."""
+        return self.then
 
     @property
     def model(self) -> LatentModel:

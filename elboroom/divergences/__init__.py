@@ -2,7 +2,7 @@
 
 from elboroom.divergences.comparison import Comparison, compare
 from elboroom.divergences.critic import Estimate, estimate
-from elboroom.divergences.goodness import Goodness, gaussians, goodness
+from elboroom.divergences.goodness import Goodness, gaussians, goodness, model
 from elboroom.divergences.independence import Independence, independence
 from elboroom.divergences.mmd import Kernel, permutation_test, witness
 from elboroom.divergences.transport import wasserstein
@@ -22,6 +22,7 @@ __all__ = [
     "gaussians",
     "goodness",
     "independence",
+    "model",
     "permutation_test",
     "wasserstein",
     "witness",

@@ -10,6 +10,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from elboroom.core.calls import asked
+from elboroom.core.memory import require
 from elboroom.core.problem import Problem
 from elboroom.divergences import mmd
 from elboroom.divergences.critic import Estimate, Training, estimate
@@ -59,6 +61,7 @@ class Comparison:
         return found
 
 
+@asked
 def compare(
     a: ArrayLike | Tensor, b: ArrayLike | Tensor, *, kernel: str = "rbf", bandwidth: float | None = None,
     permutations: int = 1000, most: int = 2000, level: float = 0.05, divergences: Sequence[str] = (), seed: int = 0,
@@ -71,6 +74,7 @@ def compare(
     with critics trained as `how` says.
     """
     x, y = pair(a, b, names)
+    at_least(permutations, 1, "the number of permutations")
     at_least(most, 5, "the number of rows to test")
     if not 0 < level < 1:
         raise Problem(f"the level of a test must be between 0 and 1, not {level:g}")
@@ -78,6 +82,7 @@ def compare(
         divergence(name)  # an unknown one is refused before anything is computed
     noise = torch.Generator().manual_seed(seed)
     few_x, few_y = thinned(x, most, noise), thinned(y, most, noise)
+    require(24 * (len(few_x) + len(few_y)) ** 2, f"to test {len(few_x):,} rows against {len(few_y):,}")
     chosen = Kernel.of(kernel, few_x, few_y, bandwidth)
     test, found = mmd.two_sample(few_x, few_y, chosen, permutations, seed)
     estimates = {name: estimate(x, y, name, how or Training(seed=seed), names) for name in divergences}

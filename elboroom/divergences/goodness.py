@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
+from torch.distributions import Categorical, Independent, MixtureSameFamily, MultivariateNormal, Normal
 
-from elboroom.core.problem import Problem
+from elboroom.core.problem import Problem, unknown
 from elboroom.divergences.mmd import Kernel, two_sample
 from elboroom.divergences.samples import rows, thinned
 
@@ -101,6 +101,23 @@ def gaussians(components: int = 1, seed: int = 0) -> Maker:
         return MixtureSameFamily(Categorical(weights), MultivariateNormal(means, covariances))
 
     return fit
+
+
+def standard_normal(x: Tensor) -> Density:
+    """N(0, I), to which nothing is fitted."""
+    zero = torch.zeros(x.shape[1], dtype=x.dtype)
+    return Independent(Normal(zero, torch.ones_like(zero)), 1)
+
+
+def model(name: str) -> Maker:
+    """A model by its name: normal is N(0, I), gaussian one that is fitted, gaussians-K a mixture of K."""
+    stem, _, count = name.partition("-")
+    if stem == "gaussians" and count.isdigit() and int(count):
+        return gaussians(int(count))
+    known = {"normal": standard_normal, "gaussian": gaussians(1)}
+    if name not in known:
+        raise unknown("model", name, [*known, "gaussians-2", "gaussians-3"])
+    return known[name]
 
 
 def _log_density(model: Density, x: Tensor, name: str) -> Tensor:

@@ -16,7 +16,10 @@ LEAST = 5
 
 def rows(values: ArrayLike | Tensor, name: str, least: int = LEAST) -> Tensor:
     """A sample as float64 of shape (n, d); (n,) is (n, 1), and images are flattened."""
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    try:
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise Problem(f"{name} must have one row of numbers per example") from None
     if array.dtype.kind not in "buif":
         raise Problem(f"{name} has values of type {array.dtype}; it must have numbers")
     if not array.ndim or (len(array) and not array.size):

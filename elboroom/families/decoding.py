@@ -31,7 +31,7 @@ class Writer(Protocol):
 class Decoding(ABC):
     """A way to write sentences. <pad> and <s> are never said, <unk> only if `unknown`."""
 
-    unknown: bool = field(default=True, kw_only=True)
+    unknown: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def write(self, writer: Writer, z: Tensor, u: Tensor | None, longest: int) -> Tensor:
@@ -88,9 +88,9 @@ class Sampling(OneByOne):
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0:
+        if not 1e-3 <= self.temperature <= 1e3:
             raise Problem(
-                f"the temperature must be above 0, not {self.temperature:g}; for its limit use greedy decoding"
+                f"the temperature must be 0.001 to 1000, not {self.temperature:g}; for its limit use greedy decoding"
             )
         if self.top_k < 0 or not 0 < self.top_p <= 1:
             raise Problem(f"top_k must be at least 0 and top_p in (0, 1], not {self.top_k} and {self.top_p:g}")
@@ -119,8 +119,8 @@ class Beam(Decoding):
     width: int = 5
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise Problem(f"the width of a beam must be at least 1, not {self.width}")
+        if not 1 <= self.width <= 1000:
+            raise Problem(f"the width of a beam must be 1 to 1000, not {self.width}")
 
     def write(self, writer: Writer, z: Tensor, u: Tensor | None, longest: int) -> Tensor:
         n, width, at = len(z), self.width, 0

@@ -12,7 +12,7 @@ from torch.distributions import Distribution, MultivariateNormal
 
 from elboroom.core.batch import Batch
 from elboroom.core.kl import has_density
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities, law_of
 from elboroom.core.model import LatentModel
 from elboroom.families.gaussian import NoPrior
 from elboroom.families.point import Point
@@ -24,7 +24,8 @@ Fit = Callable[[Any], Distribution]
 def is_sampled(model: LatentModel) -> bool:
     """Whether q(z|x) is a law that can be sampled and has no density, and is held against a prior."""
     q = model.families[0]
-    return not has_density(q) and not issubclass(q, Point) and not isinstance(model.prior, NoPrior)
+    is_point = isinstance(q, type) and issubclass(q, Point)
+    return not has_density(q) and not is_point and not isinstance(model.prior, NoPrior)
 
 
 def around(q: Any, fit: Fit) -> Any:
@@ -56,7 +57,7 @@ def proposed(model: LatentModel, batch: Batch, r: Any, samples: int) -> Tensor:
     than the part of p(z), no weight is lost by more than that part.
     """
     p, nets, own = model.p(batch), next(model.parameters()).dtype, of_prior(samples)
-    on_ball, log_weights = law_of(type(r)).space == "ball", []
+    on_ball, log_weights = capabilities(r).space == "ball", []
     for law, count in ((r, samples - own), (p, own)):
         if not count:
             continue

@@ -77,7 +77,7 @@ def _kl(q: Gaussian, p: Gaussian) -> Tensor:
 def require_gaussian(posterior: nn.Module, what: str) -> None:
     """Refuses, in a sentence, a posterior that is no diagonal Gaussian."""
     if posterior.family is not Gaussian:
-        raise Problem(f"{what} needs a Gaussian q(z|x), not {called(posterior.family)}; use --posterior gaussian")  # type: ignore[arg-type]
+        raise Problem(f"{what} needs a Gaussian q(z|x), not {called(posterior.family)}; use --posterior gaussian")
 
 
 def widened(out: Tensor) -> Tensor:
@@ -117,6 +117,21 @@ class StandardNormal(nn.Module):
         return Gaussian(self.zero, self.zero)
 
 
+class ScaledNormal(nn.Module):
+    """p(z) = N(0, sigma^2 I)."""
+
+    family = Gaussian
+    zero: Tensor
+
+    def __init__(self, latent: int, sigma: float) -> None:
+        super().__init__()
+        self.register_buffer("zero", torch.zeros(latent), persistent=False)
+        self.logvar = 2 * math.log(sigma)
+
+    def forward(self, batch: Batch) -> Gaussian:
+        return Gaussian(self.zero, torch.full_like(self.zero, self.logvar))
+
+
 class Unmatched(Gaussian):
     """The family of a prior that no code was matched to: it has no density that would mean something."""
 
@@ -130,19 +145,20 @@ class NoPrior(StandardNormal):
 
 
 class ConditionalNormal(nn.Module):
-    """p(z|u) = N(mu(u), sigma^2(u)), linear in a one-hot u; starts as N(0, I)."""
+    """p(z|u) = N(mu(u), sigma^2(u)), linear in a one-hot u, or through a hidden layer; starts as N(0, I)."""
 
     family = Gaussian
     of_labels = True
 
-    def __init__(self, latent: int, given: int) -> None:
+    def __init__(self, latent: int, given: int, hidden: int = 0) -> None:
         super().__init__()
-        self.table = nn.Linear(given, 2 * latent)
+        self.deep = nn.Sequential(nn.Linear(given, hidden), nn.Tanh()) if hidden else nn.Identity()
+        self.table = nn.Linear(hidden or given, 2 * latent)
         nn.init.zeros_(self.table.weight)
         nn.init.zeros_(self.table.bias)
 
     def forward(self, batch: Batch) -> Gaussian:
-        loc, logvar = widened(self.table(batch.u)).chunk(2, dim=-1)
+        loc, logvar = widened(self.table(self.deep(batch.u))).chunk(2, dim=-1)
         return Gaussian(loc, logvar)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -43,7 +43,7 @@ class Implicit(Law):
     @property
     def mean(self) -> Tensor:
         """The mean over a few noises that are always the same: a code does not depend on when it is asked for."""
-        noise = torch.randn(self.few, self.noise, generator=torch.Generator().manual_seed(0)).to(self.features)
+        noise = _always(self.few, self.noise).to(self.features)
         shape = (self.few, *self.features.shape[:-1])
         e = noise.view(self.few, *([1] * (len(shape) - 1)), self.noise).expand(*shape, self.noise)
         return self._made(self.features.expand(self.few, *self.features.shape), e).mean(0)
@@ -52,6 +52,13 @@ class Implicit(Law):
         """The Gaussian of the mean and variance of a few samples, without gradient."""
         z = self.sample((self.few,))
         return Gaussian(z.mean(0), (z.var(0) + 1e-6).log())
+
+
+@cache
+def _always(rows: int, width: int) -> Tensor:
+    """Noise that is the same every time, drawn once."""
+    with torch.inference_mode(False):
+        return torch.randn(rows, width, generator=torch.Generator().manual_seed(0))
 
 
 class ImplicitPosterior(nn.Module):

@@ -62,6 +62,43 @@ class BatchNormed(nn.Module):
         return Gaussian(self.gamma * standardised(self.norm, q.loc) + self.shift, q.logvar)
 
 
+class Capped(nn.Module):
+    """A Gaussian p(z|c) whose deviations are at most 1."""
+
+    family = Gaussian
+    of_labels = True
+
+    def __init__(self, prior: nn.Module) -> None:
+        super().__init__()
+        self.prior = prior
+
+    def forward(self, batch: Batch) -> Gaussian:
+        p = self.prior(batch)
+        return Gaussian(p.loc, p.logvar.clamp_max(0.0))
+
+
+class DifferenceNormed(nn.Module):
+    """q(z|x,c) = N(mu_p + gamma (d - m) / s, sigma^2), d = mu - mu_p, m and s^2 its mean and variance over the batch.
+
+    The mean of q is as far from that of p as gamma says, wherever p goes: E[(mu_q - mu_p)^2] = gamma^2 s^2 / (s^2 + eps),
+    so that the mean rate of a dimension is at least gamma^2 / (2 max sigma_p^2).
+    """
+
+    family = Gaussian
+    couples = True
+    least_batch = LEAST_BATCH
+
+    def __init__(self, posterior: nn.Module, prior: nn.Module, latent: int, gamma: float, eps: float = EPS) -> None:
+        super().__init__()
+        require_gaussian(posterior, "batch normalisation of a difference of means")
+        self.posterior, self.prior, self.gamma = posterior, prior, gamma
+        self.norm = nn.BatchNorm1d(latent, eps, affine=False)
+
+    def forward(self, batch: Batch) -> Gaussian:
+        q, p = self.posterior(batch), self.prior(batch)
+        return Gaussian(p.loc + self.gamma * standardised(self.norm, q.loc - p.loc), q.logvar)
+
+
 class BatchNormedBoth(nn.Module):
     """q(z|x) = N(mu, sigma^2) with both heads standardised over the batch, then scaled by gamma_mu and gamma_sigma.
 

@@ -12,6 +12,7 @@ from torch.distributions import StudentT
 from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.law import Law
+from elboroom.core.problem import Problem
 from elboroom.families.gaussian import LOG_2PI, Gaussian
 from elboroom.families.mixture import Mixture
 
@@ -75,21 +76,28 @@ class StudentPrior(AnisotropicNormal):
 
 
 class ClusteredPrior(nn.Module):
-    """p(z) = 1/K sum_k N(z; c_k, variance I), c_k = +-1 on the first two axes: four clusters."""
+    """p(z) = 1/K sum_k N(z; c_k, variance I): four clusters at +-1 on the first two axes, or K on the circle through them."""
 
     family = Mixture
     centres: Tensor
 
-    def __init__(self, latent: int, variance: float = 0.03) -> None:
+    def __init__(self, latent: int, variance: float = 0.03, clusters: int = 4) -> None:
         super().__init__()
-        centres = torch.zeros(4, latent)
-        for k, (axis, sign) in enumerate(((0, 1), (0, -1), (1, 1), (1, -1))):
-            centres[k, axis % latent] = sign
+        centres = torch.zeros(clusters, latent)
+        if clusters == 4:  # exactly on the axes
+            for k, (axis, sign) in enumerate(((0, 1), (0, -1), (1, 1), (1, -1))):
+                centres[k, axis % latent] = sign
+        elif latent < 2:
+            raise Problem(f"--clusters {clusters} on a circle need two dimensions; use --latent 2 or more")
+        else:
+            angle = 2 * math.pi * torch.arange(clusters) / clusters
+            centres[:, 0], centres[:, 1] = angle.cos(), angle.sin()
         self.register_buffer("centres", centres, persistent=False)
         self.variance = variance
 
     def forward(self, batch: Batch) -> Mixture:
-        even = self.centres.new_full((4,), -math.log(4))
+        count = len(self.centres)
+        even = self.centres.new_full((count,), -math.log(count))
         return Mixture(even, self.centres, torch.full_like(self.centres, math.log(self.variance)))
 
 

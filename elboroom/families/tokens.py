@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elboroom.core.batch import Batch
+from elboroom.core.batch import Batch, Memory
 from elboroom.core.law import Law
 from elboroom.core.problem import Problem
 from elboroom.core.vocabulary import PAD
-from elboroom.families.decoding import Decoding, Sampling
+from elboroom.families.decoding import Decoding, Sampling, State
 
 
 class Tokens(Law):
@@ -23,30 +23,62 @@ class Tokens(Law):
 
     has_mean = False
 
-    def __init__(self, decoder: Any, z: Tensor, u: Tensor | None = None) -> None:
-        self.decoder, self.z, self.u = decoder, z, u
+    def __init__(self, decoder: Any, z: Tensor, u: Tensor | None = None, memory: Memory | None = None) -> None:
+        self.decoder, self.z, self.u, self.memory = decoder, z, u, memory
         super().__init__(z.shape[:2], torch.Size())
 
     def log_prob(self, x: Tensor) -> Tensor:
         """log p(x|z), nats, summed over predicted tokens: (B, L) -> (K, B)."""
         if hasattr(self.decoder, "log_prob"):
-            log_prob: Tensor = self.decoder.log_prob(self.z, x, self.u)
+            seen = () if self.memory is None else (self.memory,)  # a decoder of a user need not know of one
+            log_prob: Tensor = self.decoder.log_prob(self.z, x, self.u, *seen)
             return log_prob
         return teacher_forced(self.decoder, self.z, x, self.u)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Of every next word, teacher forced: (B, L) -> (K, B, L - 1, V); where a sentence has ended they mean nothing."""
+        if not hasattr(self.decoder, "hidden"):
+            raise Problem(
+                "this needs the logits of every next word, which this decoder does not tell; it has no hidden"
+            )
+        z, u = flattened(self.z, self.u)
+        seen = () if self.memory is None else (self.memory.repeated(len(self.z)),)
+        h = self.decoder.hidden(z, x[:, :-1].repeat(len(self.z), 1), u, *seen)
+        logits: Tensor = self.decoder.head(h)
+        return logits.view(*self.z.shape[:2], *logits.shape[1:])
 
     def decode(self, strategy: Decoding, longest: int = 100) -> Tensor:
         """A sentence for every code, as rows of ids, written by a strategy; cut off after `longest` tokens, (K, B, L)."""
         z, u = flattened(self.z, self.u)
+        seen = None if self.memory is None else self.memory.repeated(len(self.z))
+        writer = self.decoder if seen is None else Remembering(self.decoder, seen)
         with torch.no_grad():
-            written = strategy.write(self.decoder, z, u, longest)
+            written = strategy.write(writer, z, u, longest)
         return written.view(*self.z.shape[:2], -1)
 
     def sample(self, sample_shape: Any = (), longest: int = 100) -> Tensor:
-        """Sentences drawn word by word, (*sample_shape, K, B, L)."""
+        """Sentences drawn word by word, <unk> as any other, (*sample_shape, K, B, L)."""
         shape = torch.Size(sample_shape)
         copies = shape.numel()
-        again = Tokens(self.decoder, self.z.repeat(copies, 1, 1), self.u)
-        return again.decode(Sampling(), longest).view(*shape, *self.batch_shape, -1)
+        again = Tokens(self.decoder, self.z.repeat(copies, 1, 1), self.u, self.memory)
+        return again.decode(Sampling(unknown=True), longest).view(*shape, *self.batch_shape, -1)
+
+
+class Remembering:
+    """A decoder that writes with a memory before it."""
+
+    def __init__(self, decoder: Any, memory: Memory) -> None:
+        self.decoder, self.memory, self.head = decoder, memory, decoder.head
+
+    def start(self, z: Tensor, u: Tensor | None = None) -> State:
+        """Before the first word."""
+        state: State = self.decoder.start(z, u, self.memory)
+        return state
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """One more word each."""
+        h, after = self.decoder.step(tokens, state)
+        return h, after
 
 
 def flattened(z: Tensor, u: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -82,4 +114,8 @@ class TokenLikelihood(nn.Module):
         self.net = decoder
 
     def forward(self, z: Tensor, batch: Batch) -> Tokens:
-        return Tokens(self.net, z, batch.u)
+        seen, memory = batch.condition, None
+        if getattr(self.net, "attends", False) and seen is not None and seen.memory is not None:
+            assert seen.mask is not None
+            memory = Memory(seen.memory, seen.mask)
+        return Tokens(self.net, z, batch.u, memory)

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities
 from elboroom.core.model import LatentModel
 from elboroom.geometry import paths
 from elboroom.geometry.ball import Ball
@@ -98,7 +98,7 @@ class Hyperbolic:
 
 def space_of(model: LatentModel) -> Space:
     """Where the codes of a model live."""
-    space = law_of(model.families[0]).space
+    space = capabilities(model.families[0]).space
     if space == "ball":
         return Hyperbolic(getattr(model.prior, "ball", None) or model.posterior.ball)  # type: ignore[arg-type]
     return Sphere() if space == "sphere" else Euclidean()

@@ -7,6 +7,11 @@ locatello-4x4   the same with 4x4 kernels throughout              the same
 mlp-300         FC 300, ReLU                                      FC 300, ReLU
 mlp-300-300     FC 300, 300, ReLU                                 FC 300, 300, ReLU
 mlp-1200        FC 1200, 1200, ReLU                               FC 1200, 1200, 1200, tanh
+gated-300-300   FC 300, 300, with gates                           FC 300, 300, with gates
+
+A layer with gates is (A x + a) * sigmoid(G x + g), as in Tomczak & Welling 2018; its activations are the gates.
+A name that ends in `+linear` is the net with a linear map beside it: encoder(x) + A x, decoder(z) + B z. It has what
+principal components have from its first steps on, and the net learns what they leave over.
 
 The rows are for 64x64 pixels. Images of other sizes, up to 128x128, lie in the middle of the next square of 16, 32, 64
 or 128 pixels, which is halved 2, 3, 4 or 5 times to a 4x4 map. The locatello nets keep their last two convolutions (64
@@ -25,7 +30,7 @@ from elboroom.core.problem import Problem, unknown
 from elboroom.nets.conv import ConvDecoder, ConvEncoder, halvings
 from elboroom.nets.fast.memory import keep_memory
 from elboroom.nets.initial import initialise
-from elboroom.nets.mlp import MLPDecoder, MLPEncoder, dense
+from elboroom.nets.mlp import Layers, LinearBeside, MLPDecoder, MLPEncoder, dense, gated
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,19 @@ class Conv:
 
 @dataclass(frozen=True)
 class MLP:
-    """A fully connected net: the hidden layers and activations of its two halves."""
+    """A fully connected net: the widths of the hidden layers of its two halves, and how their layers are made."""
 
     encoder: Sequence[int]
     decoder: Sequence[int]
-    activations: tuple[type[nn.Module], type[nn.Module]]
+    layers: tuple[Layers, Layers]
+
+
+def _relu(widths: Sequence[int]) -> nn.Sequential:
+    return dense(widths, nn.ReLU())
+
+
+def _tanh(widths: Sequence[int]) -> nn.Sequential:
+    return dense(widths, nn.Tanh())
 
 
 def _locatello(n: int) -> list[int]:
@@ -55,11 +68,13 @@ _NETS: dict[str, Conv | MLP] = {
     "burgess": Conv(lambda n: [32] * n, 0, (256, 256), (256, 256)),
     "locatello": Conv(_locatello, 2, (256,), (256,)),
     "locatello-4x4": Conv(_locatello, 0, (256,), (256,)),
-    "mlp-300": MLP((300,), (300,), (nn.ReLU, nn.ReLU)),
-    "mlp-300-300": MLP((300, 300), (300, 300), (nn.ReLU, nn.ReLU)),
-    "mlp-1200": MLP((1200, 1200), (1200, 1200, 1200), (nn.ReLU, nn.Tanh)),
+    "mlp-300": MLP((300,), (300,), (_relu, _relu)),
+    "mlp-300-300": MLP((300, 300), (300, 300), (_relu, _relu)),
+    "mlp-1200": MLP((1200, 1200), (1200, 1200, 1200), (_relu, _tanh)),
+    "gated-300-300": MLP((300, 300), (300, 300), (gated, gated)),
 }
 NETS = tuple(_NETS)
+LINEAR = "+linear"
 
 
 def encoder(name: str, shape: tuple[int, ...], outputs: int, given: int = 0, init: str = "kaiming") -> nn.Module:
@@ -67,13 +82,16 @@ def encoder(name: str, shape: tuple[int, ...], outputs: int, given: int = 0, ini
 
     With `given` > 0 it is conditional and takes u of shape (B, given); otherwise it ignores u.
     """
-    plan = _plan(name, shape)
     net: nn.Module
+    if name.endswith(LINEAR):
+        net = encoder(name.removesuffix(LINEAR), shape, outputs, given, init)
+        return LinearBeside(net, prod(shape), (outputs,), given)
+    plan = _plan(name, shape)
     if isinstance(plan, Conv):
         channels = plan.channels(halvings(shape))
         net = ConvEncoder(shape, channels, len(channels) - plan.coarse, plan.encoder, outputs, given)
     else:
-        net = MLPEncoder(shape, plan.encoder, outputs, given, plan.activations[0]())
+        net = MLPEncoder(shape, plan.encoder, outputs, given, plan.layers[0])
     return initialise(net, init)
 
 
@@ -91,13 +109,16 @@ def decoder(
     out as (N, D), or as (N, channels, D) if `channels`, the number of values per coordinate, is more than 1.
     With `given` > 0 it is conditional and takes u of shape (N, given); otherwise it ignores u.
     """
-    plan = _plan(name, shape)
     net: nn.Module
+    if name.endswith(LINEAR):
+        net = decoder(name.removesuffix(LINEAR), shape, latent, channels, given, init)
+        return LinearBeside(net, latent, _event(shape, channels), given)
+    plan = _plan(name, shape)
     if isinstance(plan, Conv):
         maps = plan.channels(halvings(shape))[::-1]
         net = ConvDecoder(shape, latent, plan.decoder, [*maps, channels or shape[0]], given)
     else:
-        net = MLPDecoder(_event(shape, channels), latent, plan.decoder, given, plan.activations[1]())
+        net = MLPDecoder(_event(shape, channels), latent, plan.decoder, given, plan.layers[1])
     return initialise(net, init)
 
 

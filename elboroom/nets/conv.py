@@ -96,7 +96,7 @@ class ConvDecoder(nn.Module):
         return in_parts(self._images, features)  # (N, channels, H, W)
 
     def _images(self, features: Tensor) -> Tensor:
-        images: Tensor = self.maps(features.view(len(features), -1, 4, 4))
+        images: Tensor = self.maps(features.view(-1, features.shape[1] // 16, 4, 4))
         return self.frame.crop(images)
 
 

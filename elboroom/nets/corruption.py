@@ -51,7 +51,9 @@ class Corruption(nn.Module):
         if self.substitute:
             others = MARKS + (noise(x) * (self.vocabulary - MARKS)).long()
             x = torch.where(chance(x, self.substitute), others, x)
-        return x
+        return (
+            x[:, : int(lengths_of(x).max())] if self.drop else x
+        )  # at last: noise is of one shape in all parts of a batch
 
     def extra_repr(self) -> str:
         return f"shuffle={self.shuffle}, drop={self.drop:g}, blank={self.blank:g}, substitute={self.substitute:g}"
@@ -99,7 +101,6 @@ def shuffled(x: Tensor, most: int) -> Tensor:
 
 
 def dropped(x: Tensor, p: float) -> Tensor:
-    """The words that are left, then padding; columns that are padding in every row go."""
+    """The words that are left, then padding."""
     gone = chance(x, p)
-    x = x.masked_fill(gone, PAD).gather(1, (gone | (x == PAD)).to(torch.uint8).argsort(dim=1, stable=True))
-    return x[:, : int(lengths_of(x).max())]
+    return x.masked_fill(gone, PAD).gather(1, (gone | (x == PAD)).to(torch.uint8).argsort(dim=1, stable=True))

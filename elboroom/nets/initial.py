@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from math import sqrt
 
+import torch
 from torch import nn
 
 from elboroom.core.problem import unknown
 
-INITS = ("kaiming", "glorot", "torch")
+INITS = ("kaiming", "small", "principal", "glorot", "torch")
+SMALL = 0.1  # of a last layer
 
 
 def initialise(net: nn.Module, init: str) -> nn.Module:
     """The net with fresh weights in all its layers, by name.
 
-    kaiming  normal with standard deviation sqrt(2 / n_in)
-    glorot   uniform on +-sqrt(6 / (n_in + n_out)), all the weights of a kernel counted on both sides
-    torch    as PyTorch makes them, biases too
+    kaiming    normal with standard deviation sqrt(2 / n_in)
+    small      the same, but the last layer a tenth of it: codes begin near the prior, and images near grey
+    principal  small, for nets whose linear maps are set to principal components by whoever has the data
+    glorot     uniform on +-sqrt(6 / (n_in + n_out)), all the weights of a kernel counted on both sides
+    torch      as PyTorch makes them, biases too
     """
     if init not in INITS:
         raise unknown("initialisation", init, INITS)
-    for layer in net.modules():
-        if init != "torch" and isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
-            if init == "kaiming":
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d)]
+    for layer in layers:
+        if init != "torch":
+            if init in ("kaiming", "small", "principal"):
                 nn.init.normal_(layer.weight, std=sqrt(2 / fan_in(layer)))
             else:
                 nn.init.xavier_uniform_(layer.weight)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+    if init in ("small", "principal") and layers:
+        with torch.no_grad():
+            layers[-1].weight.mul_(SMALL)
     return net
 
 

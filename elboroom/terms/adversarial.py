@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elboroom.core import distributed
 from elboroom.core.draw import Draw
 from elboroom.core.kl import require_product
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
@@ -82,7 +82,7 @@ def prior_draws(draw: Draw, moves: bool = False) -> Tensor:
 
 
 def _has_moments(model: LatentModel) -> None:
-    if not law_of(model.families[0]).has_moments:
+    if not capabilities(model.families[0]).has_moments:
         raise Problem(
             "adaptive contrast needs the moments of a sampler on R^d; use --posterior implicit, or --no-adaptive"
         )
@@ -99,8 +99,8 @@ def joint_ratio(critic: nn.Module, adaptive: bool) -> Term:
     def value(draw: Draw) -> Tensor:
         z, r = draw.first, _contrast(draw, adaptive)
         if r is None:
-            return critic(draw.batch.x, z, draw.batch.u)  # type: ignore[no-any-return]
-        ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.batch.u)
+            return critic(draw.batch.x, z, draw.seen.u)  # type: ignore[no-any-return]
+        ratio: Tensor = critic(draw.batch.x, (z - r.loc) / r.stddev, draw.seen.u)
         return ratio + r.log_prob(z) - draw.p.log_prob(z)  # type: ignore[no-any-return]
 
     term = Term("kl_critic", value)
@@ -111,7 +111,7 @@ def joint_critic(critic: nn.Module, adaptive: bool) -> Term:
     """-log s(T(x, z)) - log (1 - s(T(x, z'))), z ~ q(z|x) detached, z' ~ p(z), or ~ r(z|x)."""
 
     def value(draw: Draw) -> Tensor:
-        x, u, z, r = draw.batch.x, draw.batch.u, draw.first.detach(), _contrast(draw, adaptive)
+        x, u, z, r = draw.batch.x, draw.seen.u, draw.first.detach(), _contrast(draw, adaptive)
         if r is None:
             other = prior_draws(draw)
         else:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elboroom.core import distributed
 from elboroom.core.draw import Draw
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
@@ -63,7 +63,7 @@ def _log_q(draw: Draw) -> Tensor:
 
 
 def _check(model: LatentModel) -> None:
-    if not law_of(model.families[0]).diagonal:
+    if not capabilities(model.families[0]).diagonal:
         raise Problem(
             "the parts of the aggregate posterior need a factorised posterior with a density; use --posterior gaussian"
         )
@@ -99,7 +99,7 @@ def dimwise_kl(n: int, estimator: Estimator = "mss-sym") -> Term:
 
     def check(model: LatentModel) -> None:
         _check(model)
-        if not law_of(model.families[1]).factorises:
+        if not capabilities(model.families[1]).factorises:
             raise Problem(
                 "the KL of each dimension needs a prior with independent dimensions; "
                 "use --prior normal, anisotropic, student or sparse"

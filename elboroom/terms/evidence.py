@@ -9,6 +9,7 @@ from torch import Tensor
 
 from elboroom.core.draw import Draw
 from elboroom.core.kl import require_density, require_kl
+from elboroom.core.law import law_of
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 
@@ -16,6 +17,18 @@ from elboroom.core.objective import Term
 def nll() -> Term:
     """Distortion: -E_q log p(x|z)."""
     return Term("nll", lambda draw: draw.nll.mean(0))
+
+
+def nll_of_mean() -> Term:
+    """-log p(x|z) at z = E[z|x] of a diagonal Gaussian, as if it were a point; of any other posterior at a draw."""
+
+    def value(draw: Draw) -> Tensor:
+        if not law_of(draw.model.families[0]).diagonal:
+            return draw.nll.mean(0)
+        log_prob: Tensor = draw.model.px(draw.q.mean.unsqueeze(0), draw.batch).log_prob(draw.batch.x)
+        return -log_prob[0]
+
+    return Term("nll", value)
 
 
 def kl() -> Term:

@@ -11,7 +11,7 @@ from torch import Tensor
 from elboroom.core import distributed
 from elboroom.core.draw import Draw
 from elboroom.core.kl import require_one_prior, require_variance, variances
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities, law_of
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
@@ -20,6 +20,7 @@ from elboroom.terms.adversarial import prior_draws
 from elboroom.terms.evidence import nll
 
 Kernel = Literal["rbf", "imq"]
+Width = Literal["j", "j-squared"]
 
 
 def kernel_matrix(kernel: Kernel, x: Tensor, y: Tensor, spread: float | Tensor, constant: float = 2.0) -> Tensor:
@@ -38,13 +39,18 @@ def _both(draw: Draw) -> tuple[Tensor, Tensor]:
     return distributed.gather(codes), distributed.gather(prior)
 
 
-def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0) -> Term:
-    """MMD^2 of q(z) and the prior over the global batch; a U-statistic within where unbiased, and then at times negative."""
+def mmd(kernel: Kernel, unbiased: bool = False, constant: float = 2.0, width: Width = "j") -> Term:
+    """MMD^2 of q(z) and the prior over the global batch; a U-statistic within where unbiased, and then at times negative.
+
+    width: of the RBF, exp(-r^2 / v) with v the variance of the prior, J for N(0, I); or J times that
+    """
+    if width != "j" and kernel != "rbf":
+        raise Problem(f"--width {width} is of the kernel rbf; {kernel} is summed over seven scales")
 
     def value(draw: Draw) -> Tensor:
         codes, prior = _both(draw)
         pairs = ((codes, codes), (prior, prior), (codes, prior))
-        spread = total_variance(draw)
+        spread = total_variance(draw) * (codes.shape[-1] if width == "j-squared" else 1)
         matrices = (kernel_matrix(kernel, a, b, spread, constant) for a, b in pairs)
         return (mmd2_u if unbiased else mmd2_v)(*matrices)
 
@@ -74,7 +80,7 @@ def inclusive_kl() -> Term:
 
     def check(model: LatentModel) -> None:
         require_one_prior(model, "KL(p || q(z))")
-        if not law_of(model.families[0]).diagonal:
+        if not capabilities(model.families[0]).diagonal:
             raise Problem("KL(p || q(z)) needs a Gaussian posterior; use --posterior gaussian or another divergence")
 
     return Term("kl_inclusive", value, check=check, couples=True)
@@ -90,7 +96,7 @@ def cost(kind: Literal["squared", "nll"]) -> Term:
         return error.flatten(2).sum(-1).mean(0)
 
     def check(model: LatentModel) -> None:
-        if not law_of(model.likelihood.family).has_mean:  # type: ignore[arg-type]
+        if not capabilities(model.likelihood.family).has_mean:
             raise Problem("words have no squared error; use --reconstruction nll")
         if getattr(model.likelihood, "learns_sigma", False):
             raise Problem("a squared error cannot learn sigma; use --likelihood gaussian, or --reconstruction nll")

@@ -36,6 +36,20 @@ class Geometric(Linear):
         return f"Geometric({self.start:g} -> {self.end:g} in {self.steps:,} steps)"
 
 
+class Tanh(Weight):
+    """height (1 + tanh((t - centre) / width)), which stands still from `until` on: then it may never come near 2 height."""
+
+    def __init__(self, height: float, centre: float, width: float, until: int) -> None:
+        super().__init__()
+        self.height, self.centre, self.width, self.until = height, centre, width, until
+
+    def now(self, step: int) -> float:
+        return self.height * (1 + math.tanh((min(step, self.until) - self.centre) / self.width))
+
+    def extra_repr(self) -> str:
+        return f"Tanh({self.now(0):.2g} -> {self.now(self.until):.2g} in {self.until:,} steps)"
+
+
 class Sigmoid(Weight):
     """sigmoid((t - S/2) / (S/10)) for t < S, then 1; starts at 0.0067."""
 

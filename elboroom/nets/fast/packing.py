@@ -24,17 +24,18 @@ class Packing:
     order: Tensor  # which sentence of the batch stands in which place, (B,)
     place: Tensor  # the place of every token, (n,)
     step: Tensor  # and its step, (n,)
+    width: int  # steps of the padded batch that these sentences are part of
 
     @classmethod
-    def of(cls, lengths: Tensor) -> Packing:
-        """For sentences of these lengths, (B,)."""
+    def of(cls, lengths: Tensor, width: int = 0) -> Packing:
+        """For sentences of these lengths, (B,), of a batch padded to `width`, which is the longest of them if left out."""
         lengths, order = lengths.sort(descending=True, stable=True)
         steps = torch.arange(int(lengths[0]), device=lengths.device)
         step, place = (steps.unsqueeze(1) < lengths).nonzero(as_tuple=True)  # (n,) each, step after step
         sizes = step.bincount().tolist()
         if not sizes or sizes[0] < len(lengths):
             raise Problem("a sentence has no tokens; every row must begin with <s> and end with </s>")
-        return cls(sizes, order, place, step)
+        return cls(sizes, order, place, step, max(width, len(sizes)))
 
     @cached_property
     def sentence(self) -> Tensor:
