@@ -15,7 +15,7 @@ from elboroom.families.autoregressive import AutoregressivePrior
 from elboroom.families.ball import ConditionalWrapped, WrappedImplicitPosterior, WrappedPosterior, WrappedPrior
 from elboroom.families.flow import FlowPosterior, SplinePosterior
 from elboroom.families.flow_prior import FlowPrior
-from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, NoPrior, StandardNormal
+from elboroom.families.gaussian import ConditionalNormal, GaussianPosterior, NoPrior, ScaledNormal, StandardNormal
 from elboroom.families.implicit import ImplicitPosterior, LinearImplicitPosterior
 from elboroom.families.mixture import GaussianVampPrior, MixturePrior
 from elboroom.families.point import PointPosterior
@@ -192,9 +192,13 @@ POSTERIORS = {
 }
 PRIORS = {
     "normal": Prior(
-        lambda parts, q: StandardNormal(parts.latent),
-        "N(0, I); with `--given`, a Gaussian whose mean and variance depend on the labels",
-        conditional=lambda parts: ConditionalNormal(parts.latent, parts.given),
+        lambda parts, q, prior_sigma: (
+            StandardNormal(parts.latent) if prior_sigma == 1 else ScaledNormal(parts.latent, prior_sigma)
+        ),
+        "N(0, I), or N(0, s^2 I) with `--prior-sigma`; with `--given`, a Gaussian whose mean and variance depend on the labels "
+        "or the context",
+        conditional=lambda parts: ConditionalNormal(parts.latent, parts.given, parts.deep),
+        options=("prior_sigma",),
     ),
     "anisotropic": Prior(
         lambda parts, q, variances_learned: AnisotropicNormal(parts.spectrum(), variances_learned),
@@ -209,13 +213,14 @@ PRIORS = {
         options=("variances_learned",),
     ),
     "clustered": Prior(
-        lambda parts, q: ClusteredPrior(parts.latent),
-        "four narrow Gaussians, at +-1 on the first two axes",
+        lambda parts, q, clusters, cluster_variance: ClusteredPrior(parts.latent, cluster_variance, clusters),
+        "four narrow Gaussians, at +-1 on the first two axes (`--cluster-variance`), or so many on a circle (`--clusters`)",
+        options=("clusters", "cluster_variance"),
     ),
     "sparse": Prior(
-        lambda parts, q, sparse_share: SparsePrior(parts.latent, sparse_share),
-        "each dimension N(0, 0.05^2) with probability `--sparse-share`, else N(0, 1)",
-        options=("sparse_share",),
+        lambda parts, q, sparse_share, sparse_sigma: SparsePrior(parts.latent, sparse_share, sparse_sigma),
+        "each dimension N(0, 0.05^2) (`--sparse-sigma`) with probability `--sparse-share`, else N(0, 1)",
+        options=("sparse_share", "sparse_sigma"),
     ),
     "wrapped": Prior(
         lambda parts, q: WrappedPrior(parts.latent, parts.ball),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -98,6 +99,25 @@ class Card:
     on: tuple[Kind, ...] = KINDS  # the kinds of data that it is for
     looks: bool = False  # whether it looks at a validation split as it trains
     needs_base: bool = False  # whether a trained run stands frozen under it
+    needs_given: bool = False  # whether its decoder is given a label: the only one of the data, where none is said
+    needs_context: bool = False  # whether it reads a context without being told to
+    takes_base: bool = False  # whether a trained run may stand under it
+    autoencoder: bool = False  # whether its code is to hold all of x, and no KL says otherwise
+
+    @property
+    def base_reads(self) -> str:
+        """What the run under it reads: x, or the context of a method that needs both."""
+        return "context" if self.needs_context and self.needs_base else "x"
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, as its file says."""
+        return str(getattr(sys.modules.get(self.builder.__module__), "PURPOSE", ""))
+
+    @property
+    def shown_on(self) -> str:
+        """The data of its examples, where its file says one."""
+        return str(getattr(sys.modules.get(self.builder.__module__), "SHOWN_ON", ""))
 
     @property
     def summary(self) -> str:
@@ -140,20 +160,33 @@ class Card:
         """The method on these parts."""
         if parts.about.kind not in self.on:
             raise Problem(f"{self.name} works on {' and '.join(self.on)}; {parts.about.name} is {parts.about.kind}")
-        if parts.base is not None and not self.needs_base:
+        if parts.base is not None and not (self.needs_base or self.takes_base):
             raise Problem(f"--base has no effect with {self.name}; remove it")
+        if self.needs_context:
+            parts.require_context()
         return self.builder(parts, **self.validate(given, parts.about.kind))
 
 
 def method(
-    name: str, formula: str, paper: str, on: tuple[Kind, ...] = KINDS, looks: bool = False, needs_base: bool = False
+    name: str,
+    formula: str,
+    paper: str,
+    on: tuple[Kind, ...] = KINDS,
+    looks: bool = False,
+    needs_base: bool = False,
+    needs_given: bool = False,
+    needs_context: bool = False,
+    takes_base: bool = False,
+    autoencoder: bool = False,
 ) -> Callable[[Callable[..., Built]], Callable[..., Built]]:
     """Registers a builder."""
 
     def register(builder: Callable[..., Built]) -> Callable[..., Built]:
         if name in _CARDS and _CARDS[name].builder.__module__ != builder.__module__:
             raise Problem(f"a method '{name}' exists already; choose another name for yours")
-        _CARDS[name] = Card(name, formula, paper, builder, on, looks, needs_base)
+        _CARDS[name] = Card(
+            name, formula, paper, builder, on, looks, needs_base, needs_given, needs_context, takes_base, autoencoder
+        )
         return builder
 
     return register
@@ -174,12 +207,16 @@ def card(name: str) -> Card:
 M = TypeVar("M", bound=BaseModel)
 
 
-def checked(model: type[M], given: Mapping[str, Any]) -> M:
-    """The options as a validated model, or one sentence that says what is wrong."""
+def checked(model: type[M], given: Mapping[str, Any], where: str = "") -> M:
+    """The options as a validated model, or one sentence that says what is wrong; where: the file that they are from."""
     try:
         return model(**given)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_context=False)[0]
+        if where:
+            place = ".".join(str(part) for part in first["loc"])
+            said = first["msg"].removeprefix("Value error, ")
+            raise Problem(f"{where} is damaged: {place or 'it'}: {said[0].lower()}{said[1:]}") from None
         flag = "--" + ".".join(str(part) for part in first["loc"]).replace("_", "-")
         if first["type"] == "extra_forbidden":
             hint = nearest(str(first["loc"][0]), model.model_fields)

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elboroom.core.problem import Problem, unknown
-from elboroom.data.dataset import CHUNK, About, Bytes, DataSet, Reals, Store
+from elboroom.core.memory import require
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import About, DataSet
 from elboroom.data.labels import Labels
+from elboroom.data.stores import CHUNK, Bytes, Reals, Store
 
-EXAMPLES = ("x", "X", "images", "imgs", "data")
-LABELS = ("y", "Y", "labels", "label")
-LABEL_NAMES = ("y_names", "names", "label_names")
 HOLDOUT = 0.1
+BYTE_LIKE = 128  # whole numbers that reach this are bytes
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def dataset(
     array: NDArray[Any] | Tensor,
     name: str = "array",
     labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None = None,
+    levels: int | None = None,
+    splits: Mapping[str, NDArray[np.int64]] | None = None,
 ) -> DataSet:
     """The data set of an array: (N, D) are real vectors; (N, H, W), (N, H, W, C) and (N, C, H, W) are pixels.
 
     C is 1 or 3. Where both places fit, a torch tensor is read as (N, C, H, W) and a numpy array as (N, H, W, C). Labels
-    are one column, several (N, K), which are called label1 to labelK, or a column for each name.
+    are one column, several (N, K), which are called label1 to labelK, or a column for each name. `levels` is how many
+    values a pixel may have, from 0 for black; read off the values where it is not said.
     """
     first = isinstance(array, Tensor)
     values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
@@ -43,105 +45,77 @@ def dataset(
     _finite(values, name)
     store: Store
     if values.ndim == 2:
+        if levels is not None:
+            raise Problem(f"--levels is for images, and '{name}' has vectors; remove it")
+        require(4 * values.size, f"'{name}'")
         store, levels, shape = Reals(values.astype(np.float32)), 0, values.shape[1:]
     else:
         images = _channels(values, name, first)
-        store, levels = pixels(images, name)
+        store, levels = pixels(images, name, levels)
         shape = images.shape[1:]
-    classes, columns = _labels(labels, len(values), name)
+    classes, columns = label_columns(labels, len(values), name)
     names = {label: len(known) for label, known in classes.items()}
     kind = "vectors" if values.ndim == 2 else "pixels"
     about = About(name, kind, tuple(shape), len(values), names, levels)  # type: ignore[arg-type]
-    return DataSet(about, store, labels=columns, holdout=HOLDOUT, classes=classes)
+    holdout = 0.0 if splits and "test" in splits else HOLDOUT
+    return DataSet(about, store, splits, columns, holdout=holdout, classes=classes)
 
 
-def read(path: Path, key: str | None = None) -> DataSet:
-    """The data set in a .npy file (mapped, not read) or a .npz file; `key` picks one array of several."""
-    name = f"{path}:{key}" if key else str(path)
-    if not path.is_file():
-        raise Problem(f"{path} does not exist")
-    try:
-        if path.suffix == ".npy":
-            return dataset(np.load(path, mmap_mode="r", allow_pickle=False), name)
-        with np.load(path, allow_pickle=False) as archive:
-            x = _examples(archive.files, key, path)
-            beside = [] if key else [k for k in archive.files if k != x]
-            return dataset(archive[x], name, _beside(archive, x, beside, path) if beside else None)
-    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
-        raise Problem(f"{path} cannot be read as an array: {error}") from error
-
-
-def _examples(keys: list[str], key: str | None, path: Path) -> str:
-    """The array that holds the examples."""
-    if key is not None:
-        if key not in keys:
-            raise unknown("array", key, keys, path.name)
-        return key
-    likely = [k for k in keys if k in EXAMPLES] if len(keys) > 1 else keys
-    if len(likely) != 1:
-        raise _unclear(keys, path)
-    return likely[0]
-
-
-def _beside(archive: Any, x: str, keys: list[str], path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
-    """The labels among the arrays beside x: columns of its length, and one table of columns with their names or none."""
-    n, shapes = _header(archive, x)[0], {key: _header(archive, key) for key in keys}
-    tables = [key for key in keys if key in LABELS and len(shapes[key]) == 2 and shapes[key][0] == n]
-    named = [key for key in keys if key in LABEL_NAMES] if tables else []
-    columns = [key for key in keys if key not in (*tables, *named)]
-    if any(shapes[key] != (n,) for key in columns if key not in LABELS) or len(tables) > 1 or len(named) > 1:
-        raise _unclear(archive.files, path)
-    if not tables and len(columns) == 1 and columns[0] in LABELS:
-        return np.asarray(archive[columns[0]])  # called label, whatever its key
-    found = {key: np.asarray(archive[key]) for key in columns}
-    for key in tables:
-        values = np.asarray(archive[key])
-        names = np.asarray(archive[named[0]]).ravel() if named else _numbered(values.shape[1])
-        if len(names) != values.shape[1]:
-            raise Problem(f"{path} has {values.shape[1]} label columns in {key}, but {len(names)} label names")
-        more = dict(zip(map(str, names), values.T, strict=True))
-        if len(more) < len(names) or more.keys() & found:
-            raise Problem(f"{path} has two labels with the same name")
-        found = more | found
-    return found
-
-
-def _unclear(keys: Sequence[str], path: Path) -> Problem:
-    return Problem(f"{path} has {', '.join(sorted(keys)) or 'no arrays'}; choose one with {path}:KEY")
-
-
-def _header(archive: Any, key: str) -> tuple[int, ...]:
-    """The shape of an array in an archive, read without the array; nothing is unpickled."""
-    with archive.zip.open(f"{key}.npy") as member:
-        version = np.lib.format.read_magic(member)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape: tuple[int, ...] = read(member)[0]
-        return shape
-
-
-def _numbered(count: int) -> list[str]:
+def numbered(count: int) -> list[str]:
+    """What columns of labels are called that have no names."""
     return ["label"] if count == 1 else [f"label{k}" for k in range(1, count + 1)]
 
 
-def pixels(images: NDArray[Any], name: str) -> tuple[Store, int]:
-    """Images (N, C, H, W) in the smallest form that loses nothing, and their levels: 2, 256, or 0 for real values."""
+def pixels(images: NDArray[Any], name: str, levels: int | None = None) -> tuple[Store, int]:
+    """Images (N, C, H, W) in the smallest form that loses nothing, and how many values a pixel may have.
+
+    That is 2 for black and white, 256 for bytes, 0 for reals, in [0, 1] or from 0 to 255, or as many as the whole numbers
+    say: 17 for those from 0 to 16. Where they do not say it, `levels` has to.
+    """
     low = min((float(part.min()) for part in _parts(images)), default=0.0)
     high = max((float(part.max()) for part in _parts(images)), default=0.0)
     whole = images.dtype.kind in "bui" or all(bool(np.all(part == np.rint(part))) for part in _parts(images))
-    if low < 0 or high > (255 if whole else 1):
+    fits = whole or (levels == 256 and high <= 1)  # bytes may come divided by 255
+    if levels is not None and (levels < 2 or not fits or high >= (256 if levels == 2 else levels)):
+        values = "" if whole else ", which are not all whole numbers"
+        raise Problem(f"--levels {levels}: '{name}' has values from {low:g} to {high:g}{values}")
+    if low < 0 or high > 255 or not (whole or high <= 1 or high >= BYTE_LIKE):
         raise Problem(
-            f"'{name}' has values from {low:g} to {high:g}; pixels must be bytes from 0 to 255 or reals in [0, 1]"
+            f"'{name}' has values from {low:g} to {high:g}; pixels must be whole numbers from 0 to at most 255, or reals in "
+            "[0, 1] or from 0 to 255; divide them by the value that white has"
         )
+    if not whole and high > 1:
+        warnings.warn(f"'{name}' has reals from {low:g} to {high:g}, which are divided by 255", stacklevel=2)
+        images = np.asarray(images, np.float32) / np.float32(255)
     if whole:
         kept = images if images.dtype == np.uint8 else images.astype(np.uint8)
         two = high <= 1 or (high == 255 and all(bool(np.all((p == 0) | (p == 255))) for p in _parts(kept)))
-        return Bytes(kept, 1 if high <= 1 else 255), 2 if two else 256
+        if two and levels in (None, 2):
+            return Bytes(kept, 1 if high <= 1 else 255), 2
+        count = levels or _levels(int(high), images.dtype, name)
+        return Bytes(kept, count - 1), count
     if all(bool(np.all((np.rint(part * 255) / 255).astype(part.dtype) == part)) for part in _parts(images)):
         kept = np.empty(images.shape, np.uint8)
         for start, part in zip(_starts(images), _parts(images), strict=True):
             kept[start : start + len(part)] = np.rint(part * 255)
         return Bytes(kept), 256
     return Reals(images.astype(np.float32)), 0
+
+
+def _levels(high: int, dtype: np.dtype[Any], name: str) -> int:
+    """How many values whole numbers up to this one stand for.
+
+    From the upper half of the bytes on, they are bytes. Below, the largest is white, unless the numbers came as bytes
+    and it is no power of two, nor one less: then they may be dark photos as well.
+    """
+    if high >= BYTE_LIKE:
+        return 256
+    if dtype == np.uint8 and high & (high - 1) and high & (high + 1):
+        raise Problem(
+            f"'{name}' has bytes from 0 to {high}: use --levels 256 if 255 would be white, --levels {high + 1} if "
+            f"{high} is"
+        )
+    return high + 1
 
 
 def _channels(values: NDArray[Any], name: str, tensor: bool) -> NDArray[Any]:
@@ -159,7 +133,7 @@ def _finite(values: NDArray[Any], name: str) -> None:
         return
     bad, row = 0, -1
     for start, part in zip(_starts(values), _parts(values), strict=True):
-        wrong = ~np.isfinite(part.reshape(len(part), -1))
+        wrong = ~(np.abs(part.reshape(len(part), -1)) <= LARGEST)  # which is what is kept: 32 bits
         if wrong.any():
             row = start + int(np.flatnonzero(wrong.any(axis=1))[0]) if row < 0 else row
             bad += int(wrong.sum())
@@ -169,7 +143,7 @@ def _finite(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _labels(labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None, n: int, name: str) -> Labels:
+def label_columns(labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None, n: int, name: str) -> Labels:
     """The labels with their values in order."""
     if not isinstance(labels, Mapping):
         table = np.zeros((n, 0)) if labels is None else np.asarray(labels)
@@ -178,7 +152,7 @@ def _labels(labels: NDArray[Any] | Mapping[str, NDArray[Any]] | None, n: int, na
             raise Problem(
                 f"'{name}' has {n} examples but labels of shape {np.asarray(labels).shape}; give one row of labels per example"
             )
-        labels = dict(zip(_numbered(table.shape[1]), table.T, strict=True)) if table.shape[1] else {}
+        labels = dict(zip(numbered(table.shape[1]), table.T, strict=True)) if table.shape[1] else {}
     classes, columns = dict[str, tuple[str, ...]](), [np.zeros((n, 0), np.int64)]
     for label, values in labels.items():
         known, column = _column(np.asarray(values), n, "" if label == "label" else f" '{label}'", name)
@@ -192,6 +166,8 @@ def _column(values: NDArray[Any], n: int, label: str, name: str) -> tuple[tuple[
         raise Problem(
             f"'{name}' has {n} examples but labels{label} of shape {values.shape}; give one label per example"
         )
+    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values.flat):  # strings, as pandas has them
+        values = values.astype(str)
     if values.dtype.kind not in "buifU":
         raise Problem(
             f"the labels{label} of '{name}' are of type {values.dtype}; they must be whole numbers or strings"

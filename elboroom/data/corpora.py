@@ -118,7 +118,7 @@ def caption_style(folder: Path, reading: Reading | None = None) -> DataSet:
     parts: dict[str, list[Example]] = {"train": [], "valid": [], "test": []}
     for part, (k, style) in product(("train", "dev"), enumerate(STYLE)):
         encoding = "gbk" if (part, k) == ("train", 1) else "utf-8"  # one line of that file has a Chinese comma
-        for text, _ in _plain([folder / f"sentiment.{part}.{k}"], encoding):
+        for text, *_ in _plain([folder / f"sentiment.{part}.{k}"], encoding):
             split = "train" if part == "train" else "test" if _squeezed(text) in humans else "valid"
             parts[split].append((text, (style,)))
     return gather("caption-style", parts, {"style": STYLE}, reading, kinds={"style": "binary"})
@@ -130,15 +130,20 @@ def dailydialog(folder: Path, reading: Reading | None = None) -> DataSet:
     Dialogues of valid and test that are in train, but for upper and lower case, are left out: 77 of 1,000 and 106 of
     1,000. So is one of train, which has 12 utterances and 11 labels.
     """
+    read = {split: _utterances(some) for split, some in dialogues(folder).items()}
+    labels, kinds = {"act": ACTS, "emotion": EMOTIONS}, dict.fromkeys(("act", "emotion"), CATEGORICAL)
+    return gather("dailydialog", read, labels, reading, kinds=kinds)
+
+
+def dialogues(folder: Path) -> dict[str, list[tuple[str, list[str], list[str]]]]:
+    """The dialogues of each split, with acts and emotions; those of valid and test that are in train are left out."""
     parts = {
         split: _dialogues(folder / name) for split, name in zip(("train", "valid", "test"), DIALOGUES, strict=True)
     }
     train = {_squeezed(text).lower() for text, _, _ in parts["train"]}
     for split in ("valid", "test"):
         parts[split] = [entry for entry in parts[split] if _squeezed(entry[0]).lower() not in train]
-    read = {split: _utterances(some) for split, some in parts.items()}
-    labels, kinds = {"act": ACTS, "emotion": EMOTIONS}, dict.fromkeys(("act", "emotion"), CATEGORICAL)
-    return gather("dailydialog", read, labels, reading, kinds=kinds)
+    return parts
 
 
 def yelp_sentiment(folder: Path, reading: Reading | None = None) -> DataSet:
@@ -162,7 +167,7 @@ def yelp_sentiment(folder: Path, reading: Reading | None = None) -> DataSet:
 
 def _reviews(folder: Path, part: str) -> Iterator[tuple[str, str]]:
     for k, label in enumerate(SENTIMENT):
-        for text, _ in _plain([folder / f"sentiment.{part}.{k}"]):
+        for text, *_ in _plain([folder / f"sentiment.{part}.{k}"]):
             yield label, _squeezed(text)
 
 

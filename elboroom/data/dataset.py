@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, cast, final, get_args
+from typing import Any, Literal, NamedTuple, Protocol, cast, final, get_args
 
 import numpy as np
 import torch
@@ -15,13 +15,18 @@ from torch import Tensor
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.fields import Field, FieldKind, checked_kind, usual
-from elboroom.data.tokens import END, PAD, START, Tokeniser
+from elboroom.data.sequences import AboutSequence, Beside
+from elboroom.data.stores import Bits as Bits
+from elboroom.data.stores import Bytes as Bytes
+from elboroom.data.stores import Ragged, Store, chunks
+from elboroom.data.stores import Reals as Reals
+from elboroom.data.stores import runs as runs
+from elboroom.data.tokens import UNK, Tokeniser
 
 Kind = Literal["pixels", "vectors", "tokens"]
 Index = NDArray[np.integer[Any]] | Tensor | Sequence[int]
 
 SEED = 20_140_101  # of the split that hold_out draws: fixed, so that a run and its evaluation see the same rows
-CHUNK = 1 << 22  # bytes hashed at a time
 
 
 @dataclass(frozen=True)
@@ -35,18 +40,22 @@ class About:
     labels: dict[str, int]  # what is observed beside x: name -> number of values, in column order
     levels: int = 256  # 2 binary, 256 8-bit, 0 real valued; of tokens the size of the vocabulary
     kinds: dict[str, FieldKind] = field(default_factory=dict)  # of each label; binary or categorical if not said
+    sequences: dict[str, AboutSequence] = field(default_factory=dict)  # contexts and targets beside x
 
     def __post_init__(self) -> None:
         for name, kind in self.kinds.items():
             if name not in self.labels:
                 raise unknown("label", name, self.labels, self.name)
             checked_kind(kind)
+        if twice := self.sequences.keys() & self.labels.keys():
+            raise Problem(f"'{self.name}' has a label and a sequence that are both called '{twice.pop()}'")
         kinds = {name: self.kinds.get(name, usual(size)) for name, size in self.labels.items()}
         object.__setattr__(self, "kinds", kinds)
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dict."""
-        return {**asdict(self), "shape": list(self.shape)}
+        entry = {**asdict(self), "shape": list(self.shape)}
+        return entry if self.sequences else {k: v for k, v in entry.items() if k != "sequences"}
 
     @staticmethod
     def from_json(entry: Mapping[str, Any]) -> About:
@@ -54,136 +63,33 @@ class About:
         try:
             about = About(
                 name=str(entry["name"]),
-                kind=cast(Kind, entry["kind"]),
+                kind=cast(Kind, str(entry["kind"])),
                 shape=tuple(int(side) for side in entry["shape"]),
                 n=int(entry["n"]),
                 labels={str(name): int(size) for name, size in entry["labels"].items()},
                 levels=int(entry["levels"]),
                 kinds={str(name): kind for name, kind in entry.get("kinds", {}).items()},  # none in runs of old
+                sequences={str(n): AboutSequence(**said) for n, said in entry.get("sequences", {}).items()},
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise Problem(f"this is not a valid description of a data set: {error!r}") from error
+        if min(about.n, about.levels, 0, *about.labels.values()) < 0 or not about.shape or min(about.shape) < 1:
+            raise Problem("this is not a valid description of a data set: a size is too small")
         if about.kind not in get_args(Kind):
             raise unknown("kind of data", about.kind, get_args(Kind))
         return about
 
 
-class Store(Protocol):
-    """Where the examples lie."""
+class Made(NamedTuple):
+    """What tokens decide: shape, levels, where examples and what is beside them lie, and what made tokens of them."""
 
-    def __len__(self) -> int: ...
-
-    def take(self, index: NDArray[np.int64]) -> Tensor: ...  # float32, (B, *shape); of tokens int64, (B, L)
-
-    def raw(self) -> Iterator[memoryview]: ...  # the bytes as kept, for the hash
-
-
-def chunks(array: NDArray[Any]) -> Iterator[memoryview]:
-    """The bytes of an array, a few megabytes at a time."""
-    rows = max(1, CHUNK // max(1, array[:1].nbytes))
-    for start in range(0, len(array) if array.size else 0, rows):
-        yield np.ascontiguousarray(array[start : start + rows]).data.cast("B")
+    shape: tuple[int, ...]
+    levels: int
+    store: Store
+    tokeniser: Tokeniser | None
+    beside: Mapping[str, Beside] = {}
 
 
-class Bytes:
-    """Pixels as uint8, (N, C, H, W); `top` is the byte that stands for 1."""
-
-    def __init__(self, array: NDArray[np.uint8], top: int = 255) -> None:
-        self.array = np.asarray(array)
-        self.top = top
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def take(self, index: NDArray[np.int64]) -> Tensor:
-        x = torch.from_numpy(np.ascontiguousarray(self.array[index])).float()  # (B, C, H, W)
-        return x if self.top == 1 else x.div_(self.top)
-
-    def raw(self) -> Iterator[memoryview]:
-        return chunks(self.array)
-
-
-class Bits:
-    """Binary pixels, eight to a byte, (N, ceil(CHW / 8)); the first pixel is the highest bit."""
-
-    def __init__(self, packed: NDArray[np.uint8], shape: tuple[int, ...]) -> None:
-        self.packed = np.asarray(packed)
-        self.shape = shape
-        self.pixels = int(np.prod(shape))
-
-    def __len__(self) -> int:
-        return len(self.packed)
-
-    def take(self, index: NDArray[np.int64]) -> Tensor:
-        bits = np.unpackbits(self.packed[index], axis=1, count=self.pixels)  # (B, CHW)
-        return torch.from_numpy(bits).float().view(len(bits), *self.shape)
-
-    def raw(self) -> Iterator[memoryview]:
-        return chunks(self.packed)
-
-
-class Reals:
-    """Real values as float32, (N, D) or (N, C, H, W)."""
-
-    def __init__(self, array: NDArray[np.float32]) -> None:
-        self.array = np.asarray(array)
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def take(self, index: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(self.array[index]))
-
-    def raw(self) -> Iterator[memoryview]:
-        return chunks(self.array)
-
-
-def runs(first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first[0], first[0] + 1, ... `counts[0]` of them, then those from first[1], and so on, end to end."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
-
-
-class Ragged:
-    """Sentences as ids end to end, int32, without markers: sentence i is ids[offsets[i] : offsets[i + 1]].
-
-    Where a `table` is given, the ids are types and table[id] is the token. `words` are the words of each sentence and its
-    end, (N,), where tokens are no words.
-    """
-
-    def __init__(
-        self,
-        ids: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        table: NDArray[np.int32] | None = None,
-        words: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.ids, self.offsets, self.table = np.asarray(ids, np.int32), np.asarray(offsets, np.int64), table
-        self.words = np.diff(self.offsets) + 1 if words is None else words
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def lengths(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many tokens are predicted: those of the sentence and its end, (B,)."""
-        return self.offsets[1:][index] - self.offsets[:-1][index] + 1
-
-    def take(self, index: NDArray[np.int64]) -> Tensor:
-        first, counts = self.offsets[:-1][index], self.lengths(index) - 1  # (B,)
-        x = np.full((len(index), 2 + counts.max(initial=0)), PAD, np.int64)  # (B, L)
-        rows = np.arange(len(index))
-        ids = self.ids[runs(first, counts)]  # (tokens of all,)
-        x[:, 0] = START
-        x[np.repeat(rows, counts), runs(np.ones_like(counts), counts)] = ids if self.table is None else self.table[ids]
-        x[rows, 1 + counts] = END
-        return torch.from_numpy(x)
-
-    def raw(self) -> Iterator[memoryview]:
-        for array in (self.offsets, self.ids, self.table):
-            yield from chunks(array) if array is not None else ()
-
-
-Made = tuple[tuple[int, ...], int, Store, Tokeniser | None]  # shape, levels, and where examples and tokens come from
 Tokenise = Callable[[], Made]
 
 
@@ -192,9 +98,11 @@ class Text(Protocol):
 
     def sentences(self, index: NDArray[np.int64]) -> list[str]: ...  # as they were read
 
+    def turns(self, name: str, index: NDArray[np.int64]) -> list[list[str]]: ...  # of a context or target
+
     def tokenised(self, splits: Mapping[str, NDArray[np.int64]], holdout: float = 0.0) -> DataSet: ...  # by "train"
 
-    def read_with(self, tokeniser: Tokeniser) -> Text: ...  # the same sentences, to be tokenised by this one
+    def read_with(self, tokeniser: Tokeniser | None, others: Mapping[str, Tokeniser]) -> Text: ...  # the same, by these
 
 
 @final
@@ -213,10 +121,12 @@ class DataSet:
         tokeniser: Tokeniser | None = None,
         text: Text | None = None,
         classes: Mapping[str, Sequence[str]] | None = None,
+        beside: Mapping[str, Beside] | None = None,
     ) -> None:
         self._tokenise = store if callable(store) else None
         if not callable(store):
-            self.__dict__["_made"] = (about.shape, about.levels, store, tokeniser)
+            self.__dict__["_made"] = Made(about.shape, about.levels, store, tokeniser, beside or {})
+            about = replace(about, sequences={name: found.about for name, found in (beside or {}).items()})
         n = len(labels) if callable(store) and labels is not None else len(self.store)
         self.splits = dict(splits) if splits is not None else {"train": np.arange(n, dtype=np.int64)}
         self.draft = replace(about, n=len(self.splits["train"]))  # about, but for what tokens decide: shape and levels
@@ -227,6 +137,9 @@ class DataSet:
             name: tuple(values) for name, values in (classes or {}).items()
         }  # what the values of a label mean
         self._text = text
+        for name, found in (beside or {}).items():
+            if len(found.store) != n:
+                raise Problem(f"'{about.name}' has {n} examples but {len(found.store)} of {name}")
         self._hash = hash
         self._under: DataSet | None = None  # the data whose labels were given other kinds
         self._held: dict[tuple[float, str], DataSet] = {}  # what was held out of it before
@@ -246,17 +159,22 @@ class DataSet:
     def about(self) -> About:
         """What a model needs to know of it."""
         shape, levels, *_ = self._made
-        return replace(self.draft, shape=shape, levels=levels)
+        return replace(self.draft, shape=shape, levels=levels, sequences={n: s.about for n, s in self.beside.items()})
 
     @property
     def store(self) -> Store:
         """Where the examples lie."""
-        return self._made[2]
+        return self._made.store
 
     @property
     def tokeniser(self) -> Tokeniser | None:
         """What made tokens of its text."""
-        return self._made[3]
+        return self._made.tokeniser
+
+    @property
+    def beside(self) -> Mapping[str, Beside]:
+        """The sequences of tokens beside x: context, target."""
+        return self._made.beside
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -267,32 +185,42 @@ class DataSet:
 
     @property
     def fields(self) -> dict[str, Field]:
-        """What is observed beside x, by name, in the order of the columns of `labels`."""
+        """What is observed beside x, by name: labels in the order of the columns of `labels`, then sequences."""
         about = self.draft
-        return {n: Field(n, about.kinds[n], self.classes.get(n, ()), size) for n, size in about.labels.items()}
+        labels = {n: Field(n, about.kinds[n], self.classes.get(n, ()), size) for n, size in about.labels.items()}
+        return labels | {n: Field(n, "sequence") for n in about.sequences}
 
     @property
-    def _plain(self) -> DataSet:
+    def plain(self) -> DataSet:
         """The same data with the kinds of labels that it says itself."""
         return self if self._under is None else self._under
 
     @property
+    def is_read(self) -> bool:
+        """Whether its sentences are at hand, and not their tokens alone."""
+        return self._text is not None
+
+    @property
     def said_kinds(self) -> dict[str, FieldKind]:
         """The kinds of labels that the user said and that are not the data set's own."""
-        return {name: kind for name, kind in self.draft.kinds.items() if kind != self._plain.draft.kinds[name]}
+        return {name: kind for name, kind in self.draft.kinds.items() if kind != self.plain.draft.kinds[name]}
 
     @property
     def hash(self) -> str:
         """SHA-256 of the examples as kept, their labels and the kinds that the user said; computed once."""
         if self._under is not None and self._hash is None:
             said = sorted(self.said_kinds.items())
-            self._hash = hashlib.sha256(f"{self._plain.hash} {said}".encode()).hexdigest()
+            self._hash = hashlib.sha256(f"{self.plain.hash} {said}".encode()).hexdigest()
         if self._hash is None:
             digest = hashlib.sha256(repr((self.about.shape, self.about.levels, self.draft.labels)).encode())
             for part in self.store.raw():
                 digest.update(part)
             for part in chunks(self.labels):
                 digest.update(part)
+            for name, found in sorted(self.beside.items()):
+                digest.update(repr((name, found.about)).encode())
+                for part in found.store.raw():
+                    digest.update(part)
             self._hash = digest.hexdigest()
         return self._hash
 
@@ -316,10 +244,27 @@ class DataSet:
         """How many tokens are predicted of the sentences at `index`, the end of each counted as one, (B,)."""
         return torch.from_numpy(self._sentences.lengths(_rows(index)))
 
+    def sequence(self, name: str, index: Index) -> tuple[Tensor, Tensor]:
+        """The ids of what is beside x at `index`, `<s> tokens </s>` padded, (B, L), and how many follow <s>, (B,).
+
+        The turns of a context each end in </s>.
+        """
+        if name not in self.draft.sequences:
+            raise Problem(f"'{self.draft.name}' has no {name}")
+        rows, store = _rows(index), self.beside[name].store
+        return store.take(rows), torch.from_numpy(store.lengths(rows))
+
     @property
     def words(self) -> NDArray[np.int64]:
         """Of every sentence its whitespace words, the end counted as one, whatever the tokens are, (N,)."""
         return self._sentences.words
+
+    def unknown(self, index: Index) -> float:
+        """The share of the tokens at `index` that stand for unknown words; none of what is no text."""
+        if not isinstance(self.store, Ragged):
+            return 0.0
+        tokens = self.store.tokens(_rows(index))
+        return float(np.mean(tokens == UNK)) if len(tokens) else 0.0
 
     def sentences(self, index: Index) -> list[str]:
         """The sentences at `index` as they were read, runs of spaces as one; decoded where only tokens were handed in."""
@@ -329,6 +274,12 @@ class DataSet:
             raise Problem(f"'{self.draft.name}' has no tokeniser, so its tokens cannot be decoded")
         return [self.tokeniser.decode(row) for row in self._sentences.take(_rows(index)).tolist()]
 
+    def turns(self, name: str, index: Index) -> list[list[str]]:
+        """The turns of the contexts or targets at `index` as they were read; decoded where only tokens were handed in."""
+        if name not in self.draft.sequences:
+            raise Problem(f"'{self.draft.name}' has no {name}; say which column holds it: --{name}-column")
+        return self._text.turns(name, _rows(index)) if self._text is not None else self.beside[name].turns(_rows(index))
+
     @property
     def _sentences(self) -> Ragged:
         if not isinstance(self.store, Ragged):
@@ -336,10 +287,12 @@ class DataSet:
         return self.store
 
     def u(self, index: Index, given: Sequence[str]) -> Tensor:
-        """The labels named in `given` at `index`, each one-hot, side by side: (B, sum of their sizes)."""
+        """The labels named in `given` at `index`, each one-hot, side by side: (B, sum of their sizes); sequences are not."""
         rows, names = _rows(index), list(self.draft.labels)
         parts = [torch.zeros(len(rows), 0)]
         for name in given:
+            if name in self.draft.sequences:
+                continue
             if not names:
                 raise Problem(f"'{self.draft.name}' has no labels, so '{name}' cannot be used")
             if name not in names:
@@ -353,13 +306,13 @@ class DataSet:
         for name in kinds:
             if name not in self.draft.labels:
                 raise unknown("label", name, self.draft.labels, self.draft.name)
-        plain, wanted = self._plain, self.draft.kinds | dict(kinds)
+        plain, wanted = self.plain, self.draft.kinds | dict(kinds)
         if wanted == self.draft.kinds:
             return self
         if wanted == plain.draft.kinds:
             return plain
         labels, classes = plain.labels.copy(), dict(plain.classes)
-        for column, known in enumerate(plain.fields.values()):
+        for column, known in enumerate(plain.fields[name] for name in plain.draft.labels):
             if wanted[known.name] != known.kind:
                 order = known.order(wanted[known.name])
                 labels[:, column] = np.argsort(order)[labels[:, column]]
@@ -375,21 +328,24 @@ class DataSet:
             raise Problem(f"the labels of '{self.draft.name}' come from its text file; use --label-column")
         if twice := next((name for name in classes if name in self.draft.labels), None):
             raise Problem(f"'{self.draft.name}' has a label '{twice}' already; rename the new one")
-        plain, more = self._plain, {name: len(values) for name, values in classes.items()}
+        plain, more = self.plain, {name: len(values) for name, values in classes.items()}
         about = replace(plain.about, labels=plain.about.labels | more)
         columns, named = np.column_stack([plain.labels, labels]), plain.classes | dict(classes)
         kept = (plain.label_values, plain.holdout)
         return DataSet(about, plain.store, plain.splits, columns, *kept, classes=named).with_kinds(self.draft.kinds)
 
-    def read_with(self, tokeniser: Tokeniser) -> DataSet:
-        """The same sentences in the tokens of this tokeniser, whatever is held out of them later."""
+    def read_with(self, tokeniser: Tokeniser | None, others: Mapping[str, Tokeniser] | None = None) -> DataSet:
+        """The same sentences in the tokens of this tokeniser, or in their own, whatever is held out of them later.
+
+        `others` are those of the sequences beside x that have tokens of their own.
+        """
         if self._under is not None:
-            return self._under.read_with(tokeniser).with_kinds(self.about.kinds)
-        if self.tokeniser is not None and self.tokeniser.to_json() == tokeniser.to_json() and self._text is None:
+            return self._under.read_with(tokeniser, others).with_kinds(self.about.kinds)
+        if self._text is None and tokeniser and self.tokeniser and self.tokeniser.to_json() == tokeniser.to_json():
             return self
         if self._text is None:
             raise Problem(f"'{self.about.name}' came as tokens of its own, which are not those of the base")
-        return self._text.read_with(tokeniser).tokenised(self.splits, self.holdout)
+        return self._text.read_with(tokeniser, others or {}).tokenised(self.splits, self.holdout)
 
     def hold_out(self, share: float, name: str = "test") -> DataSet:
         """The same data with a random share of "train" moved to the split `name`; the same rows every time."""

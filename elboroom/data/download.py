@@ -39,7 +39,7 @@ def checksum(path: Path) -> str:
 def fetch(file: File, folder: Path, progress: Progress | None = None, source: str | None = None) -> str:
     """Downloads `file` into `folder` and gives its SHA-256; `source` is another folder on the web to take it from."""
     url = f"{source.rstrip('/')}/{file.name}" if source else file.url
-    if not url.startswith(("http://", "https://")):
+    if not url.startswith(("http://", "https://")) or not url.isprintable() or " " in url:
         raise Problem(f"{url} is not a web address (http:// or https://)")
     part = folder / f"{file.name}.part"
     try:
@@ -65,8 +65,8 @@ def _receive(url: str, part: Path, size: int | None, progress: Progress | None) 
     have = part.stat().st_size if part.exists() else 0
     if size is not None and have == size:
         return
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
+        request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
         answer = urllib.request.urlopen(request, timeout=PATIENCE)
     except urllib.error.HTTPError as error:
         if error.code == 416 and have:  # nothing after `have`: it is whole, or of another file
@@ -75,7 +75,7 @@ def _receive(url: str, part: Path, size: int | None, progress: Progress | None) 
             part.unlink()
             return _receive(url, part, size, progress)
         raise Problem(f"{url} answered {error.code} {error.reason}; give another --source") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
         reason = getattr(error, "reason", error)
         raise Problem(f"no connection to {url} ({reason}); run again, or give another --source") from error
     with answer:
@@ -84,15 +84,24 @@ def _receive(url: str, part: Path, size: int | None, progress: Progress | None) 
             raise Problem(f"{url} sent the wrong part of the file; give another --source")
         done = have if resumed else 0
         length = answer.headers.get("Content-Length")
-        total = done + int(length) if length is not None else size
+        total = done + int(length) if length is not None and length.strip().isdecimal() else size
+        if size is not None and total is not None and total > size:
+            part.unlink(missing_ok=True)
+            raise Problem(f"{url} offers {total:,} bytes, but the file has {size:,}; give another --source")
         if total is not None and shutil.disk_usage(part.parent).free < total - done:
             raise OSError(errno.ENOSPC, "No space left on device")
+        most = size if size is not None else total if total is not None else shutil.disk_usage(part.parent).free // 2
         with open(part, "ab" if resumed else "wb") as target:
             while chunk := _read(answer, url, done):
-                target.write(chunk)
                 done += len(chunk)
+                if done > most:
+                    break
+                target.write(chunk)
                 if progress is not None:
                     progress(done, total or done)
+    if done > most:
+        part.unlink()
+        raise Problem(f"{url} sends more than the {most:,} bytes of the file; give another --source")
     if total is not None and done < total:
         raise _cut(url, done, total)
 

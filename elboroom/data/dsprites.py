@@ -17,8 +17,9 @@ from torch import Tensor
 
 from elboroom.core.problem import Problem
 from elboroom.data import places
-from elboroom.data.dataset import CHUNK, About, DataSet, chunks
+from elboroom.data.dataset import About, DataSet
 from elboroom.data.fields import CATEGORICAL, ORDINAL
+from elboroom.data.stores import CHUNK, chunks
 
 Progress = Callable[[int, int], None]
 Ints = NDArray[np.int64]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,110 +19,146 @@ from elboroom.data import places
 from elboroom.data.arrays import HOLDOUT, pixels
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.labels import chosen, of_files
+from elboroom.data.photos import UNREADABLE, OldPhotos, Photos, opened, reason, refuse
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 SPLITS = {"train": "train", "valid": "valid", "val": "valid", "test": "test"}
+LARGEST = 1 << 14  # the longest side that images are resized to
 IN_MEMORY = 64 << 20  # bytes; larger sets are decoded once into the cache and mapped
 
 Progress = Callable[[int, int], None]
-UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
+
+
+class Header(NamedTuple):
+    """What is known of a picture before it is decoded: width and height, and whether it is grey."""
+
+    size: tuple[int, int]
+    grey: bool
 
 
 def load(
-    folder: Path, size: int | None = None, progress: Progress | None = None, labels: str | Path | None = None
+    folder: Path,
+    size: int | None = None,
+    progress: Progress | None = None,
+    labels: str | Path | None = None,
+    photos: Photos | None = None,
 ) -> DataSet:
     """The images under `folder`, grey if all are grey, else RGB; `size` makes them size x size.
 
     Sub-folders are labels, unless they are called train, valid (or val) and test: then they are splits. `labels` is a
     table of more, looked for in the folder where none is said.
     """
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-    if len(files) < 2:
-        found = "one image" if files else "no images"
-        raise Problem(f"{folder} has {found}; at least 2 are needed ({', '.join(s[1:] for s in SUFFIXES)})")
-    if size is not None and size < 1:
-        raise Problem(f"--size must be at least 1, not {size}")
+    photos = photos or Photos()
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in photos.suffixes and path.is_file())
+    if size is not None and not 1 <= size <= LARGEST:
+        raise Problem(f"--size must be 1 to {LARGEST:,}, not {size}")
+    headers = _headers(files, photos)
+    if len(headers) < 2:
+        found = "one image" if headers else "no images"
+        raise Problem(f"{folder} has {found}; at least 2 are needed ({', '.join(s[1:] for s in photos.suffixes)})")
     table = chosen(labels, folder)
     more = of_files(table, folder, files) if table is not None else None
-    shape = _shape(files, size)
-    images = _decoded(folder, files, shape, progress)
+    good = np.array([i for i, path in enumerate(files) if path in headers], np.int64)
+    files = list(headers)
+    shape = _shape(headers, size)
+    images = _decoded(folder, files, shape, progress, photos)
     splits, column, classes = _meaning([path.relative_to(folder).parts[:-1] for path in files])
-    store, levels = pixels(images, str(folder))
+    store, levels = pixels(images, str(folder), _levels(images))
     names = {name: len(values) for name, values in classes.items()}
     about = About(str(folder), "pixels", shape, len(files), names, levels)
     holdout = 0.0 if splits and "test" in splits else HOLDOUT
     data = DataSet(about, store, splits, column, holdout=holdout, classes=classes)
-    return data if more is None else data.with_labels(*more)
+    return data if more is None else data.with_labels(more.classes, more.columns[good])
 
 
-def decode(image: Image.Image, mode: str, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """A picture as bytes, (H, W) or (H, W, 3); `size` is (W, H). Shrinking averages areas; transparency is dropped."""
-    if image.mode.startswith("I"):  # 16 bits: Pillow would cut them off at 255
-        image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
-    image = image.convert(mode)
-    if image.size != size:
-        shrinks = size[0] <= image.width and size[1] <= image.height
-        image = image.resize(size, Image.Resampling.BOX if shrinks else Image.Resampling.BILINEAR)
-    return np.asarray(image, np.uint8)
+def _levels(images: NDArray[np.uint8]) -> int | None:
+    """256, since a decoded picture has bytes however dark it is; black and white ones are told by their values."""
+    return None if not images.size or images.max() in (0, 1, 255) else 256
 
 
-def _shape(files: list[Path], size: int | None) -> tuple[int, int, int]:
-    """(C, H, W) of all images together, from their headers."""
-    grey, seen = True, dict[tuple[int, int], Path]()
+def _headers(files: list[Path], photos: Photos) -> dict[Path, Header]:
+    """What the headers of all files say; those that cannot be read are refused, all at once, or left out."""
+    found, bad = _looked(files, photos, whole=photos.skip_bad)
+    if bad and not photos.skip_bad:
+        raise refuse(_looked(files, photos, whole=True)[1], len(files))
+    if bad:
+        named = ", ".join(path.name for path in list(bad)[:10]) + (", ..." if len(bad) > 10 else "")
+        warnings.warn(f"left out {len(bad):,} of {len(files):,} files, which cannot be read: {named}", stacklevel=4)
+    return found
+
+
+def _looked(files: list[Path], photos: Photos, whole: bool) -> tuple[dict[Path, Header], dict[Path, str]]:
+    """Headers, and the files that are no images with the reason; `whole` reads beyond the header too."""
+    found, bad = dict[Path, Header](), dict[Path, str]()
     for path in files:
         try:
             with Image.open(path) as image:
-                seen.setdefault(image.size, path)
-                grey = grey and _grey(image)
+                found[path] = Header(photos.size(image), photos.is_grey(image))
+                if whole:
+                    image.load()
         except UNREADABLE as error:
-            raise Problem(f"{path} cannot be read as an image: {error}") from error
+            found.pop(path, None)
+            bad[path] = reason(error, path)
+    return found, bad
+
+
+def _shape(headers: dict[Path, Header], size: int | None) -> tuple[int, int, int]:
+    """(C, H, W) of all images together."""
+    seen = dict[tuple[int, int], Path]()
+    for path, header in headers.items():
+        seen.setdefault(header.size, path)
+    grey = all(header.grey for header in headers.values())
     if size is None and len(seen) > 1:
         (a, one), (b, two) = list(seen.items())[:2]
         raise Problem(
-            f"the images differ in size ({one.name} is {a[0]} x {a[1]}, {two.name} is {b[0]} x {b[1]}); "
-            "resize them with --size"
+            f"the images differ in size ({one.name} is {a[0]} x {a[1]}, {two.name} is {b[0]} x {b[1]}); resize them with "
+            "--size 64, and --crop centre to keep their proportions"
         )
     width, height = next(iter(seen)) if size is None else (size, size)
     return (1 if grey else 3, height, width)
 
 
-def _grey(image: Image.Image) -> bool:
-    if image.mode == "P":
-        table = np.array(image.getpalette() or [0, 0, 0]).reshape(-1, 3)
-        return bool(np.all(table == table[:, :1]))
-    return image.mode in ("1", "L", "LA") or image.mode.startswith("I")
-
-
 def _decoded(
-    folder: Path, files: list[Path], shape: tuple[int, int, int], progress: Progress | None
+    folder: Path, files: list[Path], shape: tuple[int, int, int], progress: Progress | None, photos: Photos
 ) -> NDArray[np.uint8]:
     """All images as bytes (N, C, H, W), in memory where they are few, else mapped from the cache."""
     whole = (len(files), *shape)
     if int(np.prod(whole)) <= IN_MEMORY:
-        return _fill(np.empty(whole, np.uint8), files, progress)
+        return _fill(np.empty(whole, np.uint8), files, progress, photos)
     stats = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    key = hashlib.sha256(repr((str(folder.resolve()), shape, stats)).encode()).hexdigest()[:16]
+    said = () if isinstance(photos, OldPhotos) else (photos.background, photos.crop)
+    key = hashlib.sha256(repr((str(folder.resolve()), shape, stats, *said)).encode()).hexdigest()[:16]
     kept = places.cache() / "folders" / f"{key}.npy"
     if not kept.is_file():
+        _room(kept, math.prod(whole))
         with places.writing(kept) as part:
             target = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=whole)
-            _fill(target, files, progress)
+            _fill(target, files, progress, photos)
             target.flush()
     mapped: NDArray[np.uint8] = np.load(kept, mmap_mode="r", allow_pickle=False)
     return mapped
 
 
-def _fill(target: NDArray[np.uint8], files: list[Path], progress: Progress | None) -> NDArray[np.uint8]:
-    _, channels, height, width = target.shape
+def _room(path: Path, needed: int) -> None:
+    """Refuses images that the disk of the cache has no room for."""
+    there = next(parent for parent in path.parents if parent.exists())
+    if (left := shutil.disk_usage(there).free) < needed:
+        raise Problem(
+            f"the images take {needed / 1e9:,.1f} GB, and {there} has {left / 1e9:,.1f} GB left; use a smaller --size, or set "
+            "ELBOROOM_CACHE to a larger disk"
+        )
+
+
+def _fill(target: NDArray[np.uint8], files: list[Path], progress: Progress | None, photos: Photos) -> NDArray[np.uint8]:
+    bad: dict[Path, str] = {}
     for row, path in enumerate(files):
         try:
-            with Image.open(path) as image:
-                picture = decode(image, "L" if channels == 1 else "RGB", (width, height))
+            target[row] = opened(path, target.shape[1:], photos)
         except UNREADABLE as error:
-            raise Problem(f"{path} cannot be read as an image: {error}") from error
-        target[row] = np.moveaxis(picture.reshape(height, width, channels), -1, 0)
+            bad[path] = reason(error, path)
         if progress is not None and ((row + 1) % 256 == 0 or row + 1 == len(files)):
             progress(row + 1, len(files))
+    if bad:
+        raise refuse(bad, len(files))
     return target
 
 

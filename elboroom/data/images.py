@@ -20,7 +20,7 @@ from elboroom.data import places
 from elboroom.data.arrays import HOLDOUT, pixels
 from elboroom.data.dataset import About, Bits, Bytes, DataSet
 from elboroom.data.fields import CATEGORICAL
-from elboroom.data.folder import UNREADABLE, decode
+from elboroom.data.photos import UNREADABLE, OldPhotos
 
 Images = NDArray[np.uint8]
 Progress = Callable[[int, int], None]
@@ -138,7 +138,7 @@ def omniglot(folder: Path, size: int | None = None, progress: Progress | None = 
     for row, (path, name) in enumerate(entries):
         try:
             with Image.open(io.BytesIO(archives[path].read(name))) as image:
-                images[row, 0] = 255 - decode(image, "L", (side, side))  # paper is white
+                images[row, 0] = 255 - OldPhotos().pixels(image, "L", (side, side))  # paper is white
         except (*UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
             raise Problem(f"{path} has an image that cannot be read ({name}): {error}") from error
         if progress is not None and ((row + 1) % 256 == 0 or row + 1 == len(entries)):

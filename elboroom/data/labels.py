@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -93,6 +93,15 @@ def of_rows(path: Path, n: int, name: str) -> Labels:
     if place is not None and len(columns[place].known) == n:
         del columns[place]
     return _labels(columns, path, np.arange(n))
+
+
+def columns_of(path: Path, cells: Mapping[str, Sequence[tuple[int, str]]]) -> Labels:
+    """Columns of a table by name, each cell with the number of its line, as labels."""
+    columns = [_Column(name, ()) for name in cells]
+    for column in columns:
+        for number, cell in cells[column.name]:
+            _add([column], [cell], path, number)
+    return _labels(columns, path, np.arange(len(columns[0].codes)))
 
 
 def _opened(path: Path) -> tuple[list[str], Rows]:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elboroom.core.problem import Problem, nearest
 
-Example = tuple[str, tuple[str, ...]]  # a sentence and its labels
+Turns = tuple[str, ...]  # of a context; a paired target is one
+Example = (
+    tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], tuple[Turns, ...]]
+)  # a sentence, labels, what is beside
 Parts = Mapping[str, Sequence[Path]]  # the files of each split
 
 PLAIN, TABLES, RECORDS = (".txt", ".text"), (".tsv", ".csv"), (".jsonl", ".ndjson", ".json")
 SUFFIXES = PLAIN + TABLES + RECORDS
 SPLITS = {"train": "train", "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid", "test": "test"}
 TEXT_COLUMNS, LABEL = ("text", "sentence"), "label"  # whatever their case
+CONTEXT = "context"  # of what is beside a text, the one that has turns
 NONE = "none"  # the label column that says: no labels
 LINE = 1 << 20  # bytes
 MOST_LABELS = 1000
+UTF8 = "utf-8"
+FEW_WORDS, LABEL_LIKE = (
+    20,
+    re.compile(r"-?\d{1,3}|__label__\S+"),
+)  # what begins lines of labelled text of other programs
 
 
 def files(folder: Path) -> list[Path]:
@@ -47,29 +58,43 @@ def named(folder: Path) -> dict[str, list[Path]]:
 
 
 def examples(
-    parts: Parts, text_column: str = "", label_column: str = ""
+    parts: Parts,
+    text_column: str = "",
+    label_column: str = "",
+    beside: Mapping[str, str] | None = None,
+    separator: str = "",
+    encoding: str = UTF8,
 ) -> tuple[tuple[str, ...], dict[str, Iterator[Example]]]:
     """The names of the labels, and the sentences of each split with their labels.
 
     Plain lines are sentences, or `label TAB text` where all have one TAB and few labels are before it. Tables and records
-    name their columns: text is called text or sentence, labels are called label, unless others are said.
+    name their columns: text is called text or sentence, labels are called label, unless others are said. `beside` are the
+    columns of contexts and targets, `separator` what stands between two turns of a context.
     """
+    beside = beside or {}
+    if separator and CONTEXT not in beside:
+        raise Problem("--turn-separator is for contexts, and none is read; say which column: --context-column")
     every = [path for paths in parts.values() for path in paths]
-    plain = [path for path in every if _is_plain(path, text_column)]
+    plain = [path for path in every if _is_plain(path, text_column, beside, encoding)]
     if plain and len(plain) < len(every):
         table = next(path for path in every if path not in plain)
         raise Problem(f"{plain[0]} is plain text but {table} has columns; use one kind of file")
     if plain and text_column:
         raise Problem(f"plain text has no column '{text_column}'; --text-column is for .tsv, .csv and .jsonl files")
+    if plain and beside:
+        which, column = next(iter(beside.items()))
+        raise Problem(f"plain text has no column '{column}'; --{which}-column is for .tsv, .csv and .jsonl files")
     if plain:
-        tabs = label_column != NONE and _has_labels(parts, label_column)
-        read = {split: _lines_of(paths, tabs) for split, paths in parts.items()}
+        tabs = label_column != NONE and _has_labels(parts, label_column, encoding)
+        read = {split: _lines_of(paths, tabs, encoding) for split, paths in parts.items()}
         return (label_column or "label",) if tabs else (), read
-    labels = _label_columns(every, label_column)
-    return labels, {split: _cells_of(paths, text_column, labels) for split, paths in parts.items()}
+    labels = _label_columns(every, label_column, encoding)
+    return labels, {
+        split: _cells_of(paths, text_column, labels, beside, separator, encoding) for split, paths in parts.items()
+    }
 
 
-def lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+def lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers; a line ends with a line feed and with nothing else."""
     place = number = 0
     try:
@@ -89,28 +114,32 @@ def _decoded(line: bytes, encoding: str, path: Path, number: int, place: int) ->
         text = line.decode(encoding)
     except UnicodeDecodeError as error:
         at = f"byte 0x{line[error.start]:02x} at offset {place + error.start:,}, in line {number}"
-        raise Problem(f"{path} is not {encoding.upper()} text: {at}") from error
+        other = "latin-1, cp1252" if codecs.lookup(encoding).name == UTF8 else "utf-8"
+        raise Problem(
+            f"{path} is not {encoding.upper()} text: {at}; say what it is with --encoding ({other}, ...)"
+        ) from error
     if "\0" in text:
         at = f"offset {place + line.index(0):,}, in line {number}"
         raise Problem(f"{path} is not {encoding.upper()} text: it has a NUL byte at {at}")
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _is_plain(path: Path, text_column: str) -> bool:
+def _is_plain(path: Path, text_column: str, beside: Mapping[str, str], encoding: str) -> bool:
     """Whether lines are sentences; so are those of a .tsv file whose first line names no column of text or of labels."""
     if path.suffix.lower() != ".tsv":
         return path.suffix.lower() not in TABLES + RECORDS
-    first = next((line for _, line in lines(path)), "").split("\t")
-    return not text_column and not any(name.strip().lower() in (*TEXT_COLUMNS, LABEL) for name in first)
+    first = next((line for _, line in lines(path, encoding)), "").split("\t")
+    said = text_column or any(name.strip() in beside.values() for name in first)
+    return not said and not any(name.strip().lower() in (*TEXT_COLUMNS, LABEL) for name in first)
 
 
-def _has_labels(parts: Parts, label_column: str) -> bool:
+def _has_labels(parts: Parts, label_column: str, encoding: str) -> bool:
     """Whether all plain lines are `label TAB text`."""
     one: tuple[int, Path] | None = None
     other: tuple[int, Path, int] | None = None
-    count, before = 0, set[str]()
+    count, before, words = 0, set[str](), set[str]()
     for split, path in ((split, path) for split, paths in parts.items() for path in paths):
-        for number, line in lines(path):
+        for number, line in lines(path, encoding):
             tabs = line.count("\t")
             if not line.strip():
                 continue
@@ -119,10 +148,12 @@ def _has_labels(parts: Parts, label_column: str) -> bool:
             if split == "train":
                 count += 1
                 before |= {line.partition("\t")[0].strip()} if len(before) <= MOST_LABELS else set()
+                words |= {line.split(maxsplit=1)[0]} if len(words) <= FEW_WORDS else set()
     first = parts["train"][0]
     if one is None:
         if label_column:
             raise Problem(f"{first} has no label '{label_column}'; labelled lines are label TAB text")
+        _warn_of_words(first, words, count)
         return False
     mend = f"write every line as label TAB text, or use --label-column {NONE} to read a TAB as a space"
     if other is not None:
@@ -133,10 +164,21 @@ def _has_labels(parts: Parts, label_column: str) -> bool:
     return True
 
 
-def _lines_of(paths: Sequence[Path], labelled: bool) -> Iterator[Example]:
+def _warn_of_words(path: Path, words: set[str], count: int) -> None:
+    """Says that what looks like a label and a space is read as a word."""
+    if count >= FEW_WORDS and 1 < len(words) <= FEW_WORDS and all(map(LABEL_LIKE.fullmatch, words)):
+        said = " or ".join(sorted(words)[:3]) + (" ..." if len(words) > 3 else "")
+        warnings.warn(
+            f"every line of {path} begins with {said} and a space, which is read as its first word; if that is a label, write "
+            "label TAB text",
+            stacklevel=2,
+        )
+
+
+def _lines_of(paths: Sequence[Path], labelled: bool, encoding: str) -> Iterator[Example]:
     for path in paths:
         number = 0
-        for number, line in lines(path):
+        for number, line in lines(path, encoding):
             label, _, text = line.partition("\t") if labelled else ("", "", line)
             if labelled and line.strip() and not (label.strip() and text.strip()):
                 raise Problem(f"line {number} of {path} has nothing {'after' if label.strip() else 'before'} its TAB")
@@ -146,13 +188,13 @@ def _lines_of(paths: Sequence[Path], labelled: bool) -> Iterator[Example]:
             raise Problem(f"{path} is empty; write one sentence per line")
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows as name and value, with the numbers of their lines."""
-    return _objects(path) if path.suffix.lower() in RECORDS else _rows(path)
+    return _objects(path, encoding) if path.suffix.lower() in RECORDS else _rows(path, encoding)
 
 
-def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in lines(path):
+def _objects(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines(path, encoding):
         try:
             entry = json.loads(line) if line.strip() else {}
         except (ValueError, RecursionError) as error:
@@ -163,12 +205,12 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, entry
 
 
-def table(path: Path) -> Iterator[tuple[int, list[str]]]:
+def table(path: Path, encoding: str = UTF8) -> Iterator[tuple[int, list[str]]]:
     """The rows of a .tsv or .csv file with the numbers of their lines, its header first; all have as many cells."""
     style: dict[str, Any] = {"strict": True}
     if path.suffix.lower() == ".tsv":
         style = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-    reader = csv.reader((line for _, line in lines(path)), **style)
+    reader = csv.reader((line for _, line in lines(path, encoding)), **style)
     try:
         header = [name.strip() for name in next(reader, [])]
         yield reader.line_num, header
@@ -182,8 +224,8 @@ def table(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise Problem(f"line {reader.line_num} of {path} cannot be read as a table: {error}") from error
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    rows = table(path)
+def _rows(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = table(path, encoding)
     _, header = next(rows)
     return ((number, dict(zip(header, row, strict=True))) for number, row in rows)
 
@@ -201,16 +243,16 @@ def _likely(path: Path, names: Sequence[str]) -> str:
     if len(likely) != 1:
         raise Problem(
             f"which column of {path} is the text? Set --text-column to one of: {', '.join(names)} "
-            "(tables of numbers are read from .npy and .npz files)"
+            "(a table of numbers has numbers in every column; name others with --label-column)"
         )
     return likely[0]
 
 
-def _label_columns(paths: Sequence[Path], said: str) -> tuple[str, ...]:
+def _label_columns(paths: Sequence[Path], said: str, encoding: str) -> tuple[str, ...]:
     if said:
         asked = [name.strip() for name in said.split(",")]
         return () if asked == [NONE] else tuple(dict.fromkeys(name for name in asked if name))
-    has = {path: _label_of(next((entry for _, entry in _records(path)), {})) for path in paths}
+    has = {path: _label_of(next((entry for _, entry in _records(path, encoding)), {})) for path in paths}
     one = next((path for path in paths if has[path]), paths[0])
     for path in paths:
         if has[path] != has[one]:
@@ -226,20 +268,44 @@ def _label_of(entry: Mapping[str, Any]) -> str:
     return next((name for name in entry if name.lower() == LABEL), "")
 
 
-def _cells_of(paths: Sequence[Path], text_column: str, labels: Sequence[str]) -> Iterator[Example]:
+def _cells_of(
+    paths: Sequence[Path],
+    text_column: str,
+    labels: Sequence[str],
+    beside: Mapping[str, str],
+    separator: str,
+    encoding: str,
+) -> Iterator[Example]:
     for path in paths:
         column = ""
-        for number, entry in _records(path):
+        for number, entry in _records(path, encoding):
             if not column:
                 names = list(entry)
-                column = _column(path, names, text_column, "text") if text_column else _likely(path, names)
-                for name in labels:
-                    _column(path, names, name, "label")
-            for name in (column, *labels):
+                rest = [name for name in names if name not in beside.values()]
+                column = _column(path, names, text_column, "text") if text_column else _likely(path, rest)
+                for what, name in (*((("label", name)) for name in labels), *beside.items()):
+                    _column(path, names, name, what)
+            for name in (column, *labels, *beside.values()):
                 if entry.get(name) in (None, ""):
                     raise Problem(f"line {number} of {path} has no value for '{name}'")
             if not isinstance(entry[column], str):
                 raise Problem(f"line {number} of {path} has {type(entry[column]).__name__} in '{column}', not text")
-            yield entry[column], tuple(str(entry[name]).strip() for name in labels)
+            values = tuple(str(entry[name]).strip() for name in labels)
+            turns = tuple(_turns(entry[name], what, name, number, path, separator) for what, name in beside.items())
+            yield (entry[column], values, turns) if beside else (entry[column], values)
         if not column:
             raise Problem(f"{path} is empty; write a header and rows, or one JSON object per line")
+
+
+def _turns(value: Any, what: str, column: str, number: int, path: Path, separator: str) -> Turns:
+    """The turns of a context: a text is one, a list has several or, of what begins a dialogue, none; a target is a text."""
+    if separator and what == CONTEXT and isinstance(value, str):
+        value = value.split(separator)
+    turns = value if isinstance(value, list) and what == CONTEXT else [value]
+    for turn in turns:
+        if not isinstance(turn, str):
+            form = "a text or a list of texts" if what == CONTEXT else "text"
+            raise Problem(f"line {number} of {path} has {type(turn).__name__} in '{column}', not {form}")
+        if not turn.strip():
+            raise Problem(f"line {number} of {path} has a blank {'turn' if len(turns) > 1 else what} in '{column}'")
+    return tuple(turns)

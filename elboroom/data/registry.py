@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.problem import Problem, unknown
-from elboroom.data import arrays, dsprites, folder, lines, places, text
+from elboroom.data import archives, arrays, dsprites, folder, frames, lines, pairs, places, remote, rows, tables, text
 from elboroom.data.dataset import DataSet
 from elboroom.data.download import Progress, checksum, fetch
 from elboroom.data.fields import said_kinds
 from elboroom.data.labels import chosen, of_rows
+from elboroom.data.photos import SUFFIXES, Photos
 from elboroom.data.sources import SOURCES, Source
 from elboroom.data.text import Reading
 
-BINARY = (".npy", ".npz", ".zip", ".gz", ".tar", ".pt", ".safetensors", ".pkl", ".parquet", ".arrow", ".mat", ".h5")
+BINARY = (".npy", ".npz", ".zip", ".gz", ".tar", ".pt", ".safetensors", ".pkl", ".mat", ".h5", *frames.SUFFIXES)
 
 
 def names() -> list[str]:
@@ -47,35 +47,63 @@ def listing() -> list[dict[str, Any]]:
 
 
 def load(
-    source: str | Path | Sequence[str] | NDArray[Any] | Tensor | DataSet,
+    source: Any,
     size: int | None = None,
     progress: Progress | None = None,
     reading: Reading | None = None,
-    labels: str | Path | None = None,
+    labels: Any = None,
     label_kinds: str | Mapping[str, str] | None = None,
+    levels: int | None = None,
+    photos: Photos | None = None,
 ) -> DataSet:
     """The data set of a registered name, a file or folder of text or images, a .npy or .npz, an array, or sentences.
 
     `file.npz:key` names one array of several. `size` is of images, and `reading` of text: how it becomes tokens. `labels`
-    is a table of the labels of a folder of images or an array, `label_kinds` what labels are: `male=binary,age=ordinal`.
+    is a table of the labels of a folder of images or an array, or the labels themselves; `(examples, labels)` says both at
+    once. A data frame is read as a table is, and so are .parquet, .arrow and .feather. `hf:org/name` is a data set of the
+    Hugging Face Hub, an address (s3://, gs://, ...) what lies there, and a torch Dataset or DataLoader its examples.
+    `label_kinds` is what labels are: `male=binary,age=ordinal`.
+    `levels` is how many values the pixels of an array may have, where they do not tell. A table of numbers is vectors.
+    `photos` is how the pictures of a folder are read.
     """
     kinds = said_kinds(label_kinds)
-    data = _load(source, size, progress, reading, labels)
+    source, labels = remote.here(source), remote.here(labels)
+    if is_pair(source):
+        if labels is not None:
+            raise Problem("the labels are said twice, as labels and beside the examples; leave one of them out")
+        source, labels = source
+    if labels is not None and not isinstance(labels, str | Path):
+        data = _with_labels(
+            source, labels, lambda: _load(source, size, progress, reading, None, levels, photos), reading
+        )
+    else:
+        data = _load(source, size, progress, reading, labels, levels, photos)
+    told = type(photos) is Photos and [*photos.model_dump(exclude_defaults=True)]
+    if told and not (_is_folder(source) or rows.is_named(source)):
+        name = told[0].replace("_", "-")
+        raise Problem(f"--{name} is only for folders of images, which '{data.draft.name}' is not; remove it")
+    if levels is not None and data.draft.levels != levels:
+        raise Problem(f"--levels is for arrays of whole numbers, which '{data.draft.name}' is not; remove it")
     if kinds and not data.draft.labels:
         raise Problem(f"'{data.draft.name}' has no labels, so --label-kinds has no effect; remove it")
     return data.with_kinds(kinds)
 
 
 def _load(
-    source: str | Path | Sequence[str] | NDArray[Any] | Tensor | DataSet,
+    source: Any,
     size: int | None,
     progress: Progress | None,
     reading: Reading | None,
     labels: str | Path | None,
+    levels: int | None,
+    photos: Photos | None,
 ) -> DataSet:
+    if rows.is_named(source):
+        return _labelled(rows.named(source, size, reading, photos), labels)
     known = SOURCES.get(source) if isinstance(source, str) else None
     path = Path(source).expanduser() if isinstance(source, str | Path) and known is None else None
-    is_text = known.read is not None if known else path is not None and _is_text(path)
+    numeric = path is not None and tables.is_numeric(path, reading)
+    is_text = known.read is not None if known else path is not None and not numeric and _is_text(path)
     if chosen(labels) and (known is not None or isinstance(source, DataSet)):
         name = known.name if known else "a DataSet"
         raise Problem(f"{name} has its own labels; --labels is only for folders of images and for arrays")
@@ -83,27 +111,43 @@ def _load(
         raise Problem("the labels of text are columns of its file; name them with --label-column, not --labels")
     if isinstance(source, list | tuple):
         return text.handed(source, None, reading)
-    if reading is not None and reading != Reading() and not is_text:
+    if numeric and path is not None:
+        return _labelled(tables.load(path, reading), labels)
+    tabular = frames.is_frame(source) or (path is not None and frames.is_file(path))
+    foreign = not isinstance(source, str | Path | np.ndarray | Tensor | DataSet) and not tabular
+    if foreign and rows.is_handed(source):
+        return _labelled(rows.handed(source, size, reading, photos), labels)
+    if reading is not None and reading != Reading() and not is_text and not tabular:
         raise Problem("the options for tokens, vocabulary and columns are only for text; remove them")
     if path is not None and path.is_dir() and not is_text:
-        return folder.load(path, size, progress, labels)
+        return folder.load(path, size, progress, labels, photos)
     if size is not None and not (known is not None and known.sizes):
         raise Problem("--size is only for folders of images and for omniglot; remove it")
     if isinstance(source, DataSet):
         return source
+    if frames.is_frame(source):
+        return _labelled(frames.load(source, reading), labels)
+    if path is not None and frames.is_file(path):
+        return _labelled(frames.read(path, reading), labels)
     if isinstance(source, np.ndarray | Tensor):
-        return _labelled(arrays.dataset(source), labels)
+        return _labelled(arrays.dataset(source, levels=levels), labels)
     if known is not None:
         return _named(known, size, progress, reading)
     if path is None:
-        raise Problem(f"a data set must be a name, a path or an array, not {type(source).__name__}")
+        raise Problem(f"a data set must be a name, a path, an array or a torch Dataset, not {type(source).__name__}")
+    if is_text and (words := tables.words_among_numbers(path, reading)):
+        raise Problem(
+            f"{path} has numbers in every column but {', '.join(words)}: say --label-column {','.join(words)} if these are "
+            "labels, or --text-column if one is the text"
+        )
     if is_text:
-        return text.load(path, reading)
+        paired = path.is_dir() and pairs.is_paired(path)
+        return pairs.load(path, reading) if paired else text.load(path, reading)
     file, colon, key = str(path).rpartition(":")
     if colon and file.endswith(".npz"):
-        return _labelled(arrays.read(Path(file), key), labels)
+        return _labelled(archives.read(Path(file), key, levels), labels)
     if path.suffix in (".npy", ".npz"):
-        return _labelled(arrays.read(path), labels)
+        return _labelled(archives.read(path, levels=levels), labels)
     if path.is_file():
         raise Problem(f"{path} is not a folder of images, a .npy or .npz file, or text")
     if len(path.parts) > 1 or isinstance(source, Path):
@@ -111,6 +155,28 @@ def _load(
     if path.suffix:
         raise Problem(f"{path} does not exist")
     raise unknown("data set", str(source), names())
+
+
+def is_pair(source: object) -> bool:
+    """Whether this is `(examples, labels)`, and no list of two sentences."""
+    return isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], str)
+
+
+def _with_labels(source: Any, labels: Any, load: Callable[[], DataSet], reading: Reading | None) -> DataSet:
+    """Data with labels that were handed in: a column, a table (N, K), or columns by name."""
+    if isinstance(source, list | tuple):
+        if isinstance(labels, Mapping) or np.ndim(labels) != 1:
+            raise Problem("the labels of sentences are a list, one for each sentence")
+        return text.handed(source, list(labels), reading)
+    data = load()
+    if frames.is_frame(labels):
+        labels = {str(name): labels[name] for name in labels.columns}
+    columns = {name: np.asarray(c) for name, c in labels.items()} if isinstance(labels, Mapping) else np.asarray(labels)
+    return data.with_labels(*arrays.label_columns(columns, len(data), data.draft.name))
+
+
+def _is_folder(source: object) -> bool:
+    return isinstance(source, str | Path) and Path(source).expanduser().is_dir()
 
 
 def _labelled(data: DataSet, labels: str | Path | None) -> DataSet:
@@ -121,6 +187,11 @@ def _labelled(data: DataSet, labels: str | Path | None) -> DataSet:
 
 def lasting(source: str | Path) -> str:
     """The name of a data set as it is, a path so that it holds from anywhere."""
+    if remote.is_address(source):
+        return str(source)
+    if rows.is_named(source):
+        place = Path(str(source).removeprefix(rows.SCHEME))
+        return f"{rows.SCHEME}{place.resolve()}" if place.exists() else str(source)
     file, colon, key = str(source).rpartition(":")
     if str(source) in names() or not (Path(source).exists() or (colon and Path(file).exists())):
         return str(source)
@@ -130,12 +201,12 @@ def lasting(source: str | Path) -> str:
 def _is_text(path: Path) -> bool:
     """Whether a file, by its name, or what a folder holds is to be read as text; a folder with an image in it is not."""
     if not path.is_dir():
-        return path.is_file() and path.suffix.lower() not in (*folder.SUFFIXES, *BINARY)
-    if any(file.suffix.lower() in folder.SUFFIXES for file in path.rglob("*")):
+        return path.is_file() and path.suffix.lower() not in (*SUFFIXES, *BINARY)
+    if any(file.suffix.lower() in SUFFIXES for file in path.rglob("*")):
         return False
-    if lines.files(path):
+    if lines.files(path) or pairs.is_paired(path):
         return True
-    raise Problem(f"{path} has no images and no text ({', '.join(s[1:] for s in (*folder.SUFFIXES, *lines.SUFFIXES))})")
+    raise Problem(f"{path} has no images and no text ({', '.join(s[1:] for s in (*SUFFIXES, *lines.SUFFIXES))})")
 
 
 def _named(source: Source, size: int | None, progress: Progress | None, reading: Reading | None) -> DataSet:
@@ -147,9 +218,11 @@ def _named(source: Source, size: int | None, progress: Progress | None, reading:
     if source.load is not None:
         return source.load(where or places.cache(), size, progress)
     assert source.read is not None
-    if reading is not None and (reading.text_column or reading.label_column):
+    if reading is not None and (
+        reading.text_column or reading.label_column or reading.columns or reading.turn_separator
+    ):
         raise Problem(
-            f"the columns of {source.name} are fixed; --text-column and --label-column are only for your own files"
+            f"the columns of {source.name} are fixed; --text-column, --label-column and the like are only for your own files"
         )
     return source.read(where or places.cache(), reading)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elboroom.data import corpora, dsprites, images, places, sentences
+from elboroom.data import corpora, dressed, dsprites, images, pairs, places, sentences
 from elboroom.data.dataset import DataSet, Kind
 from elboroom.data.download import File, Progress
 from elboroom.data.text import Reading
@@ -146,6 +146,28 @@ SOURCES: dict[str, Source] = {
             make=_render,
             note="rendered at first use",
         ),
+        *(
+            Source(
+                name=f"dsprites-{name}",
+                shape=(3, 64, 64),
+                counts={"train": dsprites.COUNT},
+                licence="Apache-2.0",
+                folder="dsprites",
+                forms=(("packed.npy", "packed.json"),),
+                load=lambda _, __, progress, load=load: load(progress),  # type: ignore[misc]
+                make=_render,
+                note=note,
+            )
+            for name, load, note in (
+                ("colour", dressed.colour, "rendered at first use; eight colours, the sixth factor"),
+                ("noisy", dressed.noisy, "rendered at first use; before noise"),
+                (
+                    "scream",
+                    dressed.scream,
+                    "rendered at first use; before scream/scream.jpg of your own, or a picture of ours",
+                ),
+            )
+        ),
         Source(
             name="dsprites-original",
             shape=(1, 64, 64),
@@ -277,6 +299,66 @@ SOURCES: dict[str, Source] = {
             forms=(tuple(corpora.DIALOGUES),),
             read=corpora.dailydialog,
             origin="of ijcnlp_dailydialog.zip by Li et al.",
+        ),
+        Source(
+            name="multi30k-en-fr",
+            kind="tokens",
+            shape=(51,),
+            counts={"train": 29_000, "valid": 1_014, "test": 1_000},
+            licence="research use",
+            folder="multi30k",
+            files=_by_hand(corpora.MULTI30K | pairs.FRENCH),
+            forms=(tuple(corpora.MULTI30K | pairs.FRENCH),),
+            read=pairs.multi30k_en_fr,
+            origin="data/task1/tok/*.lc.norm.tok.{en,fr} of github.com/multi30k/dataset",
+        ),
+        Source(
+            name="multi30k-fr-en",
+            kind="tokens",
+            shape=(41,),
+            counts={"train": 29_000, "valid": 1_014, "test": 1_000},
+            licence="research use",
+            folder="multi30k",
+            files=_by_hand(corpora.MULTI30K | pairs.FRENCH),
+            forms=(tuple(corpora.MULTI30K | pairs.FRENCH),),
+            read=pairs.multi30k_fr_en,
+            origin="data/task1/tok/*.lc.norm.tok.{en,fr} of github.com/multi30k/dataset",
+        ),
+        Source(
+            name="dailydialog-replies",
+            kind="tokens",
+            shape=(175,),
+            counts={"train": 76_038, "valid": 6_516, "test": 6_088},
+            licence="CC BY-NC-SA 4.0",
+            folder="dailydialog",
+            files=_by_hand(corpora.DIALOGUES),
+            forms=(tuple(corpora.DIALOGUES),),
+            read=pairs.dailydialog_replies,
+            origin="of ijcnlp_dailydialog.zip by Li et al.",
+        ),
+        Source(
+            name="turkcorpus",
+            kind="tokens",
+            shape=(102,),
+            counts={"train": 14_400, "valid": 1_600, "test": 2_872},
+            licence="none stated",
+            folder="turkcorpus",
+            files=_by_hand(pairs.TURK),
+            forms=(tuple(pairs.TURK),),
+            read=pairs.turkcorpus,
+            origin="data/turkcorpus of github.com/cocoxu/simplification",
+        ),
+        Source(
+            name="asset",
+            kind="tokens",
+            shape=(60,),
+            counts={"train": 18_000, "valid": 2_000, "test": 3_590},
+            licence="CC BY-NC 4.0",
+            folder="asset",
+            files=_by_hand(pairs.ASSET),
+            forms=(tuple(pairs.ASSET),),
+            read=pairs.asset,
+            origin="dataset of github.com/facebookresearch/asset",
         ),
         Source(
             name="yelp-sentiment",

@@ -9,18 +9,21 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from elboroom.core.problem import Problem
+from elboroom.core.problem import Problem, unknown
 from elboroom.data.arrays import HOLDOUT
-from elboroom.data.dataset import About, DataSet, Made, Ragged, chunks, runs
+from elboroom.data.dataset import About, DataSet, Made
 from elboroom.data.fields import FieldKind
 from elboroom.data.lines import NONE, Example, examples, named
+from elboroom.data.sequences import CONTEXT, SEQUENCES, TARGET, AboutSequence, Beside, Turns
+from elboroom.data.stores import Ragged, chunks, runs
 from elboroom.data.tokens import BYTES, UNK, Subwords, Tokeniser, Words, as_bytes, byte_pairs, most_frequent
 
 Ints = NDArray[np.int64]
@@ -47,6 +50,36 @@ class Reading(BaseModel):
     label_column: str = Field(
         "", description=f"its label columns, comma-separated; '{NONE}' for no labels, also in plain text"
     )
+    target_column: str = Field("", description="its column of paired targets, one for each text")
+    context_column: str = Field("", description="its column of contexts; in .jsonl a text or a list of turns")
+    turn_separator: str = Field(
+        "", description="what stands between two turns of a context in a table, e.g. ' ||| '; none: it is one turn"
+    )
+    own_vocabulary: str = Field(
+        "",
+        description="which of context and target have tokens of their own, comma-separated; else they share those of x",
+    )
+
+    encoding: str = Field("utf-8", description="of the files, e.g. latin-1 or cp1252")
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        try:
+            plain = "\n".encode(name) == b"\n" and isinstance(b"\n".decode(name), str)
+        except LookupError:
+            raise ValueError(f"is no encoding ('{name}'); use utf-8, latin-1, cp1252, ...") from None
+        if not plain:
+            raise ValueError(
+                f"must keep line ends as they are in ASCII, which '{name}' does not; convert the file to utf-8"
+            )
+        return name
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of sequences beside the text, by what they are."""
+        named = {CONTEXT: self.context_column, TARGET: self.target_column}
+        return {name: column for name, column in named.items() if column}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +96,23 @@ class Corpus:
     read: dict[str, int]  # how many sentences each split had when it was read
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  # of its labels, where they are not the usual ones
     tokeniser: Tokeniser | None = None  # handed in; learnt where there is none
+    beside: Mapping[str, Turns] = field(default_factory=dict)  # contexts and targets
+    own: tuple[str, ...] = ()  # which of these have tokens of their own; the others share those of x
+    others: Mapping[str, Tokeniser] = field(default_factory=dict)  # of these, handed in
 
     def sentences(self, index: Ints) -> list[str]:
         """The sentences at `index`."""
         return list(self._sentences(index))
 
-    def _sentences(self, index: Ints) -> Iterator[str]:
-        for start, end in zip(self.offsets[:-1][index].tolist(), self.offsets[1:][index].tolist(), strict=True):
-            yield " ".join([self.types[i] for i in self.ids[start:end].tolist()])
+    def turns(self, name: str, index: Ints) -> list[list[str]]:
+        """The turns of a context or target at `index`."""
+        side = self.beside[name]
+        return [list(self._sentences(np.arange(side.rows[i], side.rows[i + 1]), side)) for i in index]
+
+    def _sentences(self, index: Ints, of: Corpus | Turns | None = None) -> Iterator[str]:
+        side = of or self
+        for start, end in zip(side.offsets[:-1][index].tolist(), side.offsets[1:][index].tolist(), strict=True):
+            yield " ".join([self.types[i] for i in side.ids[start:end].tolist()])
 
     def tokenised(self, splits: Mapping[str, Ints], holdout: float = 0.0) -> DataSet:
         """The data set, its tokens learnt from the split "train" and from nothing else, when they are first asked for."""
@@ -80,47 +122,74 @@ class Corpus:
         if asked.tokens == "bytes" and asked.min_count > 1:
             raise Problem("--min-count has no effect with --tokens bytes; remove it")
         sizes = {name: len(values) for name, values in self.classes.items()}
-        draft = About(self.name, "tokens", (0,), len(splits["train"]), sizes, 0, dict(self.kinds))
+        beside = {
+            name: AboutSequence(shared=name not in self.own, turns=turns.most) for name, turns in self.beside.items()
+        }
+        draft = About(self.name, "tokens", (0,), len(splits["train"]), sizes, 0, dict(self.kinds), beside)
         tokens = partial(self._tokens, splits["train"])
         return DataSet(draft, tokens, splits, self.labels, None, holdout, self.hash, None, self, self.classes)
 
     def _tokens(self, train: Ints) -> Made:
         tokeniser, store = self._fitted(train)
         longest = int(store.lengths(np.arange(len(store))).max(initial=0))
-        return (longest,), tokeniser.size, store, tokeniser
+        beside = {name: self._beside(name, turns, tokeniser, train) for name, turns in self.beside.items()}
+        return Made((longest,), tokeniser.size, store, tokeniser, beside)
 
-    def read_with(self, tokeniser: Tokeniser) -> Corpus:
-        """The same sentences for tokens that were learnt elsewhere."""
-        return replace(self, tokeniser=tokeniser)
+    def read_with(self, tokeniser: Tokeniser | None, others: Mapping[str, Tokeniser]) -> Corpus:
+        """The same sentences for tokens that were learnt elsewhere: those of x, of what is beside it, or both."""
+        own = tuple(name for name in self.beside if name in {*self.own, *others})
+        return replace(self, tokeniser=tokeniser, others=others, own=own)
 
     def _fitted(self, train: Ints) -> tuple[Tokeniser, Ragged]:
-        asked, counts = self.reading, np.diff(self.offsets)
-        if isinstance(self.tokeniser, Words):
-            known = np.array([self.tokeniser.ids.get(word, UNK) for word in self.types], np.int32)
-            return self.tokeniser, Ragged(self.ids, self.offsets, known)
-        if self.tokeniser is not None:
-            return self.tokeniser, Ragged(*self._spelled(self.tokeniser), words=counts + 1)
-        if asked.tokens == "words":
-            chosen = np.zeros(len(counts), bool)
-            chosen[train] = True
-            seen = np.bincount(self.ids[np.repeat(chosen, counts)], minlength=len(self.types))
-            words, table = most_frequent(self.types, seen, asked.min_count, asked.vocabulary)
-            return words, Ragged(self.ids, self.offsets, table)
-        sentences, size = self._sentences(train), asked.vocabulary or PAIRS
-        pieces = as_bytes() if asked.tokens == "bytes" else byte_pairs(sentences, size, asked.min_count)
-        return pieces, Ragged(*self._spelled(pieces), words=counts + 1)
+        words = np.diff(self.offsets) + 1
+        shared = [(turns, turns.of(train)) for name, turns in self.beside.items() if name not in self.own]
+        tokeniser = self.tokeniser or self._learnt([(self, train), *shared])
+        if isinstance(tokeniser, Words):
+            return tokeniser, Ragged(self.ids, self.offsets, self._table(tokeniser))
+        return tokeniser, Ragged(*self._spelled(tokeniser, self), words=words)
 
-    def _spelled(self, pieces: Subwords) -> tuple[NDArray[np.int32], Ints]:
-        """All sentences in pieces, end to end: every word is spelled once."""
+    def _beside(self, name: str, turns: Turns, shared: Tokeniser, train: Ints) -> Beside:
+        """A context or target in the tokens of x, in those that were handed in for it, or in its own."""
+        tokeniser = shared
+        if name in self.own:
+            tokeniser = self.others.get(name) or self._learnt([(turns, turns.of(train))])
+        if isinstance(tokeniser, Words):
+            store = turns.joined(self._table(tokeniser)[turns.ids], turns.offsets)
+        else:
+            store = turns.joined(*self._spelled(tokeniser, turns))
+        return Beside(store, tokeniser, name not in self.own, turns.most)
+
+    def _learnt(self, sides: Sequence[tuple[Corpus | Turns, Ints]]) -> Tokeniser:
+        """Tokens of these sentences of each side."""
+        asked = self.reading
+        if asked.tokens == "words":
+            seen = np.zeros(len(self.types), np.int64)
+            for side, index in sides:
+                counts = np.diff(side.offsets)
+                chosen = np.zeros(len(counts), bool)
+                chosen[index] = True
+                seen += np.bincount(side.ids[np.repeat(chosen, counts)], minlength=len(self.types))
+            return most_frequent(self.types, seen, asked.min_count, asked.vocabulary)[0]
+        if asked.tokens == "bytes":
+            return as_bytes()
+        sentences = chain.from_iterable(self._sentences(index, side) for side, index in sides)
+        return byte_pairs(sentences, asked.vocabulary or PAIRS, asked.min_count)
+
+    def _table(self, words: Words) -> NDArray[np.int32]:
+        """The token of every type."""
+        return np.array([words.ids.get(word, UNK) for word in self.types], np.int32)
+
+    def _spelled(self, pieces: Subwords, side: Corpus | Turns) -> tuple[NDArray[np.int32], Ints]:
+        """All sentences of a side in pieces, end to end: every word is spelled once."""
         spelling, places = pieces.spelled(self.types)
-        counts = np.diff(places)[self.ids]  # pieces of every word
-        counts[self.offsets[:-1]] -= not pieces.lead  # the space before a sentence
+        counts = np.diff(places)[side.ids]  # pieces of every word
+        counts[side.offsets[:-1]] -= not pieces.lead  # the space before a sentence
         ends = np.concatenate([[0], np.cumsum(counts)])
         ids = np.empty(ends[-1], np.int32)
-        for at in range(0, len(self.ids), WORDS):
-            words, some = self.ids[at : at + WORDS], counts[at : at + WORDS]
+        for at in range(0, len(side.ids), WORDS):
+            words, some = side.ids[at : at + WORDS], counts[at : at + WORDS]
             ids[ends[at] : ends[at + len(words)]] = spelling[runs(places[1:][words] - some, some)]
-        return ids, ends[self.offsets]
+        return ids, ends[side.offsets]
 
     @cached_property
     def hash(self) -> str:
@@ -132,6 +201,10 @@ class Corpus:
             digest.update(f"{word}\n".encode())
         for kept in (self.ids, self.offsets, self.labels):
             for part in chunks(kept):
+                digest.update(part)
+        for name, turns in sorted(self.beside.items()):
+            digest.update(repr((name, name in self.own)).encode())
+            for part in (part for kept in (turns.ids, turns.offsets, turns.rows) for part in chunks(kept)):
                 digest.update(part)
         return digest.hexdigest()
 
@@ -155,6 +228,34 @@ class _Label:
         return tuple(values), place[np.frombuffer(self.column, np.int32)]
 
 
+class _Side:
+    """What is beside the sentences, as it comes."""
+
+    def __init__(self) -> None:
+        self.ids, self.offsets, self.rows = array("i"), array("q", [0]), array("q", [0])
+
+    def add(self, turns: Iterable[Sequence[str]], known: dict[str, int]) -> None:
+        for words in filter(None, turns):
+            self.ids.extend([known.setdefault(word, len(known)) for word in words])
+            self.offsets.append(len(self.ids))
+        self.rows.append(len(self.offsets) - 1)
+
+    def read(self) -> Turns:
+        offsets, rows = (np.frombuffer(kept, np.int64) for kept in (self.offsets, self.rows))
+        return Turns(np.frombuffer(self.ids, np.int32), offsets, rows)
+
+
+def _own(name: str, reading: Reading, beside: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    """The sequences with tokens of their own: what the data set says, and what the user says."""
+    said = [which.strip() for which in reading.own_vocabulary.split(",") if which.strip()]
+    for which in said:
+        if which not in SEQUENCES:
+            raise unknown("field of --own-vocabulary", which, SEQUENCES)
+        if which not in beside:
+            raise Problem(f"--own-vocabulary {which}: '{name}' has no {which}")
+    return tuple(which for which in beside if which in {*own, *said})
+
+
 def _natural(value: str) -> tuple[bool, int, str]:
     """Whole numbers by size, before all else."""
     number = bool(re.fullmatch(r"-?\d{1,18}", value))
@@ -168,22 +269,31 @@ def gather(
     reading: Reading | None = None,
     holdout: float = 0.0,
     kinds: Mapping[str, FieldKind] | None = None,
+    beside: Sequence[str] = (),
+    own: Sequence[str] = (),
 ) -> DataSet:
-    """The data set of sentences that come one by one, with a value for each of `labels`.
+    """The data set of sentences that come one by one, with a value for each of `labels` and turns for each of `beside`.
 
-    The values of a label are listed, or else those of the training split, sorted. Blank sentences are left out.
+    The values of a label are listed, or else those of the training split, sorted. Blank sentences are left out. `own` are
+    the sequences beside x that have tokens of their own, as the user may say of others too.
     """
     reading = reading or Reading()
+    own = _own(name, reading, beside, own)
+    sides = [_Side() for _ in beside]
     known: dict[str, int] = {}
     ids, offsets, columns = array("i"), array("q", [0]), [_Label(*entry) for entry in (labels or {}).items()]
     rows, long = dict[str, Ints](), dict[str, int]()
     for split, found in sorted(splits.items(), key=lambda item: item[0] != "train"):
         start, long[split] = len(offsets) - 1, 0
-        for text, values in found:
+        for text, values, *more in found:
             words = text.split()
-            if not words or len(words) > reading.longest:
+            said = [[turn.split() for turn in turns] for turns in more[0]] if more else []
+            length = max(map(len, chain([words], *said))) if said else len(words)
+            if not words or length > reading.longest:
                 long[split] += bool(words)
                 continue
+            for side, turns in zip(sides, said, strict=True):
+                side.add(turns, known)
             ids.extend([known.setdefault(word, len(known)) for word in words])
             offsets.append(len(ids))
             for label, value in zip(columns, values, strict=True):
@@ -206,6 +316,8 @@ def gather(
         {label: values for label, (values, _) in coded.items()},
         {split: len(some) for split, some in rows.items()},
         kinds or {},
+        beside={which: side.read() for which, side in zip(beside, sides, strict=True)},
+        own=own,
     ).tokenised(rows, holdout)
 
 
@@ -228,5 +340,8 @@ def load(path: Path, reading: Reading | None = None) -> DataSet:
     """
     reading = reading or Reading()
     parts = named(path) if path.is_dir() else {"train": [path]}
-    labels, read = examples(parts, reading.text_column, reading.label_column)
-    return gather(str(path), read, dict.fromkeys(labels), reading, 0.0 if "test" in parts else HOLDOUT)
+    labels, read = examples(
+        parts, reading.text_column, reading.label_column, reading.columns, reading.turn_separator, reading.encoding
+    )
+    holdout = 0.0 if "test" in parts else HOLDOUT
+    return gather(str(path), read, dict.fromkeys(labels), reading, holdout, beside=list(reading.columns))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from elboroom.core.files import read_json
 from elboroom.core.problem import Problem
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MARKERS = 4
 MARKS = ("<pad>", "<s>", "</s>", "<unk>")
 UNKNOWN = "<unk>"  # a word of this name in a file is UNK itself, never a type of its own
 TOKENISER = "tokeniser.json"  # in the folder of a run
+LONGEST = 1 << 26  # bytes of what the library keeps of a tokeniser
 BYTES = 256 + MARKERS  # the vocabulary of bytes, and the least that a byte-pair encoding begins with
 
 
@@ -81,9 +83,11 @@ class Subwords:
         from tokenizers import Tokenizer  # only where it is used
 
         try:
+            refuse_odd(self.content)
             return Tokenizer.from_str(self.content)
         except Exception as error:  # the library raises nothing narrower
-            raise Problem(f"this is not a tokeniser file of the tokenizers library: {error}") from error
+            said = " ".join(str(error).split())[:200]
+            raise Problem(f"this is not a tokeniser that elboroom wrote: {said}") from error
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -127,6 +131,28 @@ class Subwords:
         return Subwords(str(entry["content"]), str(entry["name"]), str(entry["lead"]))
 
 
+def refuse_odd(content: str) -> None:
+    """Refuses what is not a byte-pair encoding as it is written here, before the library, which can panic, reads it."""
+    if len(content) > LONGEST:
+        raise ValueError(f"it has more than {LONGEST >> 20} MB")
+    entry = json.loads(content)
+    model, added = entry["model"], entry["added_tokens"]
+    types = {name: (entry.get(name) or {}).get("type") for name in ("model", "pre_tokenizer", "decoder")}
+    if types != {"model": "BPE", "pre_tokenizer": "ByteLevel", "decoder": "ByteLevel"}:
+        raise ValueError("it is no byte-level BPE")
+    for name in ("normalizer", "post_processor", "truncation", "padding"):
+        if entry.get(name) is not None:
+            raise ValueError(f"it has a {name}")
+    if [(token["id"], token["content"]) for token in added] != [(0, UNKNOWN)]:
+        raise ValueError("it has other special words")
+    vocabulary, merges = model["vocab"], model["merges"]
+    if model.get("dropout") or sorted(vocabulary.values()) != list(range(len(vocabulary))):
+        raise ValueError("its ids are not 0, 1, 2, ...")
+    pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in merges)
+    if any(len(pair) != 2 or "".join(pair) not in vocabulary or not set(pair) <= vocabulary.keys() for pair in pairs):
+        raise ValueError("it merges pieces that it does not have")
+
+
 Tokeniser = Words | Subwords
 
 
@@ -142,9 +168,9 @@ def tokeniser(entry: Mapping[str, Any]) -> Tokeniser:
 def kept(path: Path) -> Tokeniser:
     """The tokeniser in a file."""
     try:
-        return tokeniser(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read ({error}); sentences need this tokeniser") from error
+        return tokeniser(read_json(path))
+    except Problem as problem:
+        raise Problem(f"{problem}; sentences need this tokeniser") from problem
 
 
 def most_frequent(

@@ -17,6 +17,9 @@ from elboroom.terms.evidence import kl, nll
 from elboroom.terms.floors import Form, Reduce, Unit
 from elboroom.weights.schedules import Linear
 
+PURPOSE = "keeping z in use, as of text (posterior collapse)"
+SHOWN_ON = "sentences"  # the data of its examples
+
 
 def _elbo(parts: Parts, warmup: float) -> Objective:
     """nll + w(t) kl, w rising from 0 to 1."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
-from elboroom.build.registry import NonNegative, Positive, by_data, method
+from elboroom.build.registry import Count, NonNegative, Positive, by_data, method
 from elboroom.core.method import Method, descend
 from elboroom.terms.adversarial import critic_nll, density_ratio
 from elboroom.terms.aggregate import Estimator, dimwise_kl, index_code_mi, total_correlation
 from elboroom.terms.evidence import kl, nll
+
+PURPOSE = "disentangled codes: one factor a dimension"
 
 
 @method("beta-tcvae", "nll + alpha mi + beta tc + gamma dwkl", paper="Chen et al. 2018, Eq. 4")
@@ -35,13 +37,14 @@ def beta_tcvae(
 
 
 @method("factor-vae", "nll + kl + gamma tc, tc by a critic", paper="Kim & Mnih 2018, Eq. 2 and Alg. 2")
-def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e-4) -> Method:
+def factor_vae(parts: Parts, gamma: NonNegative = 10.0, critic_lr: Positive = 1e-4, critic_layers: Count = 6) -> Method:
     """The ELBO minus gamma TC, with TC estimated by a critic that tells q(z) from the product of its marginals.
 
     Both players see a full batch; the permuted codes come from a second one.
 
     gamma: weight of the total correlation
     critic_lr: learning rate of the critic's Adam, whose betas are (0.5, 0.9)
+    critic_layers: of 1,000 units
     """
-    model, critic = parts.vae(), parts.critic(outputs=2)
+    model, critic = parts.vae(), parts.critic(outputs=2, depth=critic_layers)
     return game(model, nll() + kl() + gamma * density_ratio(critic), Critic(critic, critic_nll(critic), critic_lr))

@@ -11,8 +11,10 @@ from elboroom.terms.evidence import iw_bound, kl, nll
 from elboroom.weights.controllers import PI, Hold, MinimumRate
 from elboroom.weights.schedules import Cyclical, Geometric, Linear, Sigmoid, Staircase
 
+PURPOSE = "the bound itself: how much reconstruction for how simple a code"
 
-@method("ae", "nll", paper="Hinton & Salakhutdinov 2006")
+
+@method("ae", "nll", paper="Hinton & Salakhutdinov 2006", autoencoder=True)
 def ae(parts: Parts) -> Method:
     """A deterministic autoencoder: no rate, no prior, no density."""
     return descend(parts.vae("point", prior="none"), nll())
@@ -69,7 +71,10 @@ def beta_vae_decreasing(
 
 @method("vae-annealed", "nll + w(t) kl, w rising from 0 to 1", paper="Bowman et al. 2016")
 def vae_annealed(
-    parts: Parts, warmup: Warmup = 0.25, start: NonNegative = 0.0, shape: Literal["linear", "sigmoid"] = "linear"
+    parts: Parts,
+    warmup: Warmup = by_data(0.25, tokens=0.9),
+    start: NonNegative = by_data(0.0, tokens=0.1),
+    shape: Literal["linear", "sigmoid"] = "linear",
 ) -> Method:
     """A VAE whose rate is cheap at first and costs its full price after a warm-up.
 

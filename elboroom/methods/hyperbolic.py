@@ -14,6 +14,9 @@ from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import place
 from elboroom.weights.schedules import Linear
 
+PURPOSE = "codes on a curved space: trees and hierarchies"
+SHOWN_ON = "sentences"  # the data of its examples
+
 POSTERIOR = {"linear": "wrapped-linear", "mlp": "wrapped-implicit"}
 PSEUDO = 500  # pseudo-inputs, unless said; a step reads no more of them than a batch has rows
 
@@ -23,6 +26,9 @@ PSEUDO = 500  # pseudo-inputs, unless said; a step reads no more of them than a 
 )
 def p_vae(parts: Parts, warmup: Warmup = 0.25, start: Start = 0.1) -> Method:
     """A VAE on the Poincare ball: wrapped normals for posterior and prior, gyroplanes before the decoder (--curvature).
+
+    The prior is exp_0(v), v from N(0, I). The cited code divides v by lambda_0 = 2 first, so that its curvature c is c / 4
+    here: a --curvature of 0.25 is its 1, on a ball that is twice as large.
 
     Codes, reconstructions and interpolations start at the centre of q(z|x). In high dimension samples of a wide q lie far
     from its centre, so the decoder is never trained there and may decode the centre, though no draw, to an empty sentence.

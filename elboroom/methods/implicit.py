@@ -20,6 +20,9 @@ from elboroom.terms.dual import Lesson, dual_critic, dual_rate
 from elboroom.terms.evidence import nll
 from elboroom.weights.schedules import Linear
 
+PURPOSE = "a q(z|x) that is no Gaussian"
+SHOWN_ON = "sentences"  # the data of its examples
+
 Generator = Literal["linear", "mlp"]
 CriticLoss = Annotated[
     Literal["auto", "dual", "logistic"],

@@ -17,6 +17,9 @@ from elboroom.terms.evidence import kl, nll
 from elboroom.terms.information import information
 from elboroom.weights.schedules import Linear
 
+PURPOSE = "keeping z in use, as of text (posterior collapse)"
+SHOWN_ON = "sentences"  # the data of its examples
+
 
 class InformationStop(Watch):
     """On until I(x; z) over the validation split falls from one look to the next, then off for good."""

@@ -12,6 +12,9 @@ from elboroom.nets.corruption import Corrupted, Corruption
 from elboroom.terms.evidence import kl, nll
 from elboroom.weights.schedules import Linear
 
+PURPOSE = "text: for comparison, or against collapse"
+SHOWN_ON = "sentences"  # the data of its examples
+
 
 @method("lm", "nll, without z", paper="Mikolov et al. 2010", on=("tokens",))
 def lm(parts: Parts) -> Method:
@@ -23,12 +26,12 @@ def lm(parts: Parts) -> Method:
 
 
 @method("skip-vae", "nll + w(t) kl, with z at every layer of the decoder", paper="Dieng et al. 2019", on=("tokens",))
-def skip_vae(parts: Parts, warmup: Warmup = 0.25, start: Start = 0.0) -> Method:
+def skip_vae(parts: Parts, warmup: Warmup = 0.9, start: Start = 0.1) -> Method:
     """A VAE whose z enters the decoder at every word, at every layer and before the softmax."""
     return descend(parts.vae(skip=True), nll() + Linear(start, 1, parts.span(warmup)) * kl())
 
 
-@method("dae", "nll of x, encoded from noisy x", paper="Vincent et al. 2008", on=("tokens",))
+@method("dae", "nll of x, encoded from noisy x", paper="Vincent et al. 2008", on=("tokens",), autoencoder=True)
 def dae(parts: Parts, drop: Share = 0.3, blank: Share = 0.0, substitute: Share = 0.0, shuffle: Places = 0) -> Method:
     """A deterministic autoencoder that reads sentences with words missing and writes them whole; no prior, no density.
 

@@ -9,6 +9,8 @@ from elboroom.core.objective import Objective, Term, logged
 from elboroom.terms import floors
 from elboroom.terms.evidence import iw_bound, kl, nll
 
+PURPOSE = "a prior that fits the codes, or another space"
+
 
 def _with_rate(objective: Term | Objective, free_bits: float) -> Objective:
     """The objective and the rate, or what of its mean exceeds a floor, with the rate itself logged beside it."""

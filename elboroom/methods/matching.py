@@ -13,7 +13,9 @@ from elboroom.core.method import Group, Method, Player, descend
 from elboroom.core.problem import Problem
 from elboroom.terms.adversarial import fool, prior_critic
 from elboroom.terms.evidence import kl, nll
-from elboroom.terms.transport import Kernel, cost, mmd, own_spread
+from elboroom.terms.transport import Kernel, Width, cost, mmd, own_spread
+
+PURPOSE = "q(z) close to the prior: samples like the data"
 
 Cost = Literal["squared", "nll"]
 
@@ -24,32 +26,37 @@ def of_prior(critic: nn.Module, lr: float) -> Critic:
 
 
 @method("info-vae", "nll + (1 - alpha) kl + (alpha + lam - 1) mmd", paper="Zhao et al. 2017, Eq. 6")
-def info_vae(parts: Parts, alpha: float = 0.0, lam: NonNegative = 1000.0, kernel: Kernel = "rbf") -> Method:
+def info_vae(
+    parts: Parts, alpha: float = 0.0, lam: NonNegative = 1000.0, kernel: Kernel = "rbf", width: Width = "j"
+) -> Method:
     """A VAE with a price of its own for information and for the distance of q(z) from the prior.
 
-    alpha 0 and lam 1 is the VAE. A negative weight of the MMD, which pushes q(z) away from the prior, is refused.
+    alpha 0 and lam 1 is the VAE. A negative weight of the MMD, which pushes q(z) away from the prior, is refused. What a
+    lam means depends on the width of the kernel: with J^2 for J a small shift of q(z) costs 1.7 times less at J = 10.
 
     alpha: 1 takes the KL of each example away
     lam: with alpha, weight of the MMD
     kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance (or J if unknown), imq is summed over seven scales
+    width: of rbf: j is v as said, j-squared is J v, which is the exp(-r^2 / J^2) of the authors' code for N(0, I)
     """
     if alpha + lam < 1:
         raise Problem(f"--alpha {alpha:g} --lam {lam:g} give the MMD a negative weight; alpha + lam must be at least 1")
     model = parts.vae(fixed_prior=alpha == 1)
-    return descend(model, nll() + (1 - alpha) * kl() + (alpha + lam - 1) * mmd(kernel))
+    return descend(model, nll() + (1 - alpha) * kl() + (alpha + lam - 1) * mmd(kernel, width=width))
 
 
 @method("mmd-vae", "nll + lam mmd", paper="Zhao et al. 2017, Sec. 4")
-def mmd_vae(parts: Parts, lam: NonNegative = 1000.0, kernel: Kernel = "rbf") -> Method:
+def mmd_vae(parts: Parts, lam: NonNegative = 1000.0, kernel: Kernel = "rbf", width: Width = "j") -> Method:
     """InfoVAE without the KL of each example: q(z) as a whole is held to the prior.
 
     lam: weight of the MMD
     kernel: of the MMD; rbf is exp(-r^2 / v), v the prior's variance (or J if unknown), imq is summed over seven scales
+    width: of rbf: j is v as said, j-squared is J v, which is the exp(-r^2 / J^2) of the authors' code for N(0, I)
     """
-    return descend(parts.vae(fixed_prior=True), nll() + lam * mmd(kernel))
+    return descend(parts.vae(fixed_prior=True), nll() + lam * mmd(kernel, width=width))
 
 
-@method("wae-mmd", "c(x, g(z)) + lam mmd", paper="Tolstikhin et al. 2018, Alg. 2")
+@method("wae-mmd", "c(x, g(z)) + lam mmd", paper="Tolstikhin et al. 2018, Alg. 2", autoencoder=True)
 def wae_mmd(
     parts: Parts,
     lam: NonNegative = 10.0,
@@ -71,7 +78,7 @@ def wae_mmd(
     return descend(parts.vae("point", fixed_prior=True), objective + spread * own_spread() if stochastic else objective)
 
 
-@method("wae-gan", "c(x, g(z)) - lam log D(z)", paper="Tolstikhin et al. 2018, Alg. 1")
+@method("wae-gan", "c(x, g(z)) - lam log D(z)", paper="Tolstikhin et al. 2018, Alg. 1", autoencoder=True)
 def wae_gan(
     parts: Parts,
     lam: NonNegative = 10.0,
@@ -91,6 +98,7 @@ def wae_gan(
     "aae",
     "nll, then -log D(z) for the encoder alone; on text nll - lam log D(z)",
     paper="Makhzani et al. 2015, Sec. 2; Shen et al. 2020",
+    autoencoder=True,
 )
 def aae(
     parts: Parts,
@@ -107,7 +115,7 @@ def aae(
     joint: whether a stochastic encoder fools the critic while it reconstructs (Shen et al.), not a point in a turn of its own
     critic_layers: of 512 units
     """
-    model = parts.vae("gaussian" if joint else "point", fixed_prior=True)
+    model = parts.vae("gaussian" if joint else "point", fixed_prior=True, narrow=True)
     critic = parts.critic(width=512, depth=critic_layers)
     rival = of_prior(critic, critic_lr)
     if joint:

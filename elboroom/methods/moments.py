@@ -10,6 +10,8 @@ from elboroom.core.method import Method, descend
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.moments import diagonal, off_diagonal, third_moment
 
+PURPOSE = "disentangled codes: one factor a dimension"
+
 
 @method(
     "dip-vae-i", "nll + kl + off sum_ij C_ij^2 + diag sum_i (C_ii - 1)^2, C = Cov(mu)", paper="Kumar et al. 2018, Eq. 6"

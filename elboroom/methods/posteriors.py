@@ -9,6 +9,8 @@ from elboroom.core.method import Method, descend
 from elboroom.terms.adversarial import joint_critic, joint_ratio
 from elboroom.terms.evidence import kl, nll
 
+PURPOSE = "a q(z|x) that is no Gaussian"
+
 
 @method("vae-iaf", "nll + kl, q(z|x) an inverse autoregressive flow, kl sampled", paper="Kingma et al. 2016, Alg. 1")
 def vae_iaf(parts: Parts) -> Method:

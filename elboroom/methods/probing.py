@@ -8,6 +8,8 @@ from elboroom.core.method import Group, Method, Player
 from elboroom.core.objective import logged
 from elboroom.terms.labels import accuracy, label_nll
 
+PURPOSE = "what the codes of a trained run tell of a label"
+
 
 @method("probe", "-log p(y | mean of q(z|x))", paper="Alain & Bengio 2017", needs_base=True)
 def probe(parts: Parts, label: str = "") -> Method:
@@ -21,5 +23,6 @@ def probe(parts: Parts, label: str = "") -> Method:
     base = parts.require_base()
     head = parts.classifier(label, base.latent)
     model = base.model.with_posterior(base.codes).with_heads(label=head)
-    loss = label_nll(head, means=True) + logged(accuracy(head, means=True))
-    return Method(model, [Player(loss, "head")], head=Group(head))
+    told = label_nll(head, means=True)
+    loss = told + logged(accuracy(head, means=True))
+    return Method(model, [Player(loss, "head")], head=Group(head)).judged(told)

@@ -18,6 +18,9 @@ from elboroom.terms.evidence import kl, nll
 from elboroom.terms.refinement import amortised, unrefined
 from elboroom.weights.schedules import Linear
 
+PURPOSE = "a q(z|x) fitted to each example"
+SHOWN_ON = "sentences"  # the data of its examples
+
 InnerLR = Annotated[float, Field(gt=0, description="step size of mu and log sigma^2")]
 InnerMomentum = Annotated[float, Field(ge=0, lt=1, description="momentum: share of the last step that is kept")]
 InnerClip = Annotated[

@@ -12,8 +12,11 @@ from elboroom.terms.adversarial import fool
 from elboroom.terms.evidence import nll
 from elboroom.terms.transport import log_variance, mmd, own_spread
 
+PURPOSE = "q(z) close to the prior: samples like the data"
+SHOWN_ON = "sentences"  # the data of its examples
 
-@method("wae-d", "nll + lam mmd, z = f(x)", paper="Tolstikhin et al. 2018; Bahuleyan et al. 2019")
+
+@method("wae-d", "nll + lam mmd, z = f(x)", paper="Tolstikhin et al. 2018; Bahuleyan et al. 2019", autoencoder=True)
 def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant: Positive = 2.0) -> Method:
     """The Wasserstein autoencoder with a deterministic encoder and -log p(x|z) as its cost.
 
@@ -25,11 +28,13 @@ def wae_d(parts: Parts, lam: NonNegative = by_data(10.0, tokens=100.0), constant
     return descend(parts.vae("point", fixed_prior=True), nll() + lam * mmd("imq", unbiased=True, constant=constant))
 
 
-@method("wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019")
+@method(
+    "wae-s", "nll + lam mmd + spread KL(N(mu, sigma^2) || N(mu, I))", paper="Bahuleyan et al. 2019", autoencoder=True
+)
 def wae_s(
     parts: Parts,
     lam: NonNegative = by_data(10.0, tokens=100.0),
-    spread: NonNegative = 1.0,
+    spread: NonNegative = by_data(1.0, tokens=0.1),
     constant: Positive = 2.0,
 ) -> Method:
     """The Wasserstein autoencoder with a stochastic encoder, whose sigma a KL to N(mu, I) keeps from vanishing.
@@ -41,13 +46,14 @@ def wae_s(
     constant: C of the kernel sC / (sC + r^2) over its latent dimensions: 2 (Tolstikhin et al.) or 4 (Bahuleyan et al.)
     """
     objective = nll() + lam * mmd("imq", unbiased=True, constant=constant) + spread * own_spread()
-    return descend(parts.vae(fixed_prior=True), objective)
+    return descend(parts.vae(fixed_prior=True, narrow=True), objective)
 
 
 @method(
     "laae",
     "nll - lam log D(z) + penalty sum_j |log sigma_j^2|",
     paper="Shen et al. 2020; Rubenstein et al. 2018",
+    autoencoder=True,
 )
 def laae(
     parts: Parts,
@@ -62,7 +68,7 @@ def laae(
     penalty: weight of sum_j |log sigma_j^2|; 0 is `aae --joint`
     critic_layers: of 512 units
     """
-    model, critic = parts.vae(fixed_prior=True), parts.critic(width=512, depth=critic_layers)
+    model, critic = parts.vae(fixed_prior=True, narrow=True), parts.critic(width=512, depth=critic_layers)
     loss = nll() + lam * fool(critic) + penalty * log_variance()
     return game(model, loss, of_prior(critic, critic_lr), moves="ae")
 
@@ -72,6 +78,7 @@ def laae(
     "nll of x - lam log D(z), z encoded from noisy x",
     paper="Shen et al. 2020, Sec. 3",
     on=("tokens",),
+    autoencoder=True,
 )
 def daae(
     parts: Parts,
@@ -90,6 +97,6 @@ def daae(
     substitute: share of words replaced by any other
     shuffle: the most places that a word moves
     """
-    clean, critic = parts.vae(fixed_prior=True), parts.critic(width=512, depth=1)
+    clean, critic = parts.vae(fixed_prior=True, narrow=True), parts.critic(width=512, depth=1)
     noisy = Corrupted(clean.posterior, Corruption(drop, blank, substitute, shuffle, parts.about.levels))
     return game(clean.with_posterior(noisy), nll() + lam * fool(critic), of_prior(critic, critic_lr), moves="ae")

@@ -15,6 +15,8 @@ from elboroom.terms.evidence import kl, nll
 from elboroom.terms.penalties import penalty
 from elboroom.terms.transport import inclusive_kl, mmd, mmd_per_dim
 
+PURPOSE = "a structure of q(z) that you choose"
+
 
 @method(
     "alpha-beta-vae",

@@ -19,17 +19,19 @@ from elboroom.core.freeze import frozen
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
 from elboroom.core.stages import STAGES, Trainable, learnt, model_state
-from elboroom.data.dataset import DataSet
+from elboroom.data.dataset import About, DataSet
+from elboroom.data.sequences import CONTEXT, TARGET
 from elboroom.data.text import Reading
-from elboroom.data.tokens import TOKENISER, Tokeniser, kept
+from elboroom.data.tokens import TOKENISER, UNK, Tokeniser, kept
 from elboroom.families.gaussian import NoLatent
-from elboroom.families.recalled import Recalled
+from elboroom.families.recalled import Recalled, X
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import Checkpoint, newest
 from elboroom.training.spec import Ground, Spec
 
 AT_ONCE = 256  # examples that are encoded together
 _MODEL = re.compile(rf"(({'|'.join(STAGES)})\.)?model\.")
+FEW, HALF = 1000, 0.5  # contexts that a base is tried on, and the share of their words that it should know
 LEARNT = ("tokens", "min_count", "vocabulary")  # of how text is read: what the base has decided
 
 
@@ -94,26 +96,37 @@ def stand(known: Ground, build: Callable[[Spec], Trainable]) -> Base:
     method = build(spec)
     weights(spec, method, checkpoint.state, folder)
     model = method.model
-    for part in (model.posterior, model.prior, model.likelihood, *model.heads.values()):
+    beside = [model.conditioner] if model.conditioner is not None else []
+    for part in (model.posterior, model.prior, model.likelihood, *model.heads.values(), *beside):
         frozen(part)
-    return Base(model, Recalled(model.posterior), latent_of(spec, model), words, spec)
+    codes, targets, contexts = (Recalled(model.posterior, of) for of in (X, TARGET, CONTEXT))
+    return Base(model, codes, latent_of(spec, model), words, spec, targets, contexts)
 
 
-def inherited(spec: Spec, said: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """The options of a run on this base: what is not said of the model is as there; refuses what is decided there."""
-    for name in LEARNT:
+def inherited(spec: Spec, said: dict[str, Any], reading: Reading, reads: str = "x") -> dict[str, Any]:
+    """The options of a run on this base: what is not said of the model is as there; refuses what is decided there.
+
+    A base that reads contexts decides nothing of x: neither its tokens nor the labels that are given.
+    """
+    own = spec.model.model_dump(exclude_defaults=True, exclude={"given"} if reads == CONTEXT else None)
+    for name in LEARNT if reads != CONTEXT else ():
         if name in reading.model_dump(exclude_defaults=True):
             raise Problem(f"--{name.replace('_', '-')} has no effect here; text is read with the tokens of the base")
-    return spec.model.model_dump(exclude_defaults=True) | said
+    return own | said
 
 
-def read_like(data: DataSet, folder: Path) -> DataSet:
-    """Data as a base reads it: its text in the tokens of that; refuses data of another kind or shape, or other labels."""
+def read_like(data: DataSet, folder: Path, reads: str = "x") -> DataSet:
+    """Data as a base reads it: its text in the tokens of that; refuses data of another kind or shape, or other labels.
+
+    A base that `reads` contexts has them in its tokens, and x stays as it is.
+    """
     spec = Spec.read(folder)
+    if reads == CONTEXT:
+        return _contexts_like(data, folder, spec)
     mine, theirs = (a.kind if a.kind == "tokens" else f"{a.kind} of shape {a.shape}" for a in (data.about, spec.about))
     if mine != theirs:
         raise Problem(f"{data.about.name} is {mine}, but the base {folder} was trained on {theirs}")
-    for name in spec.model.given_names:
+    for name in (name for name in spec.model.given_names if name not in spec.about.sequences):
         if data.about.labels.get(name) != spec.about.labels[name] or tuple(data.classes.get(name, ())) != tuple(
             spec.data.get("classes", {}).get(name, ())
         ):
@@ -121,7 +134,41 @@ def read_like(data: DataSet, folder: Path) -> DataSet:
                 f"the base {folder} is conditional on {name}, and {data.about.name} has no such label or other values of it"
             )
     words = _words(folder, spec)
-    return data if words is None else data.read_with(words)
+    return data if words is None else data.read_with(words, own_words(folder, spec))
+
+
+def _contexts_like(data: DataSet, folder: Path, spec: Spec) -> DataSet:
+    """Contexts in the tokens of those of a base; refuses a base that does not know their words, or writes their language."""
+    if CONTEXT not in spec.about.sequences:
+        raise Problem(f"the base {folder}, {spec.method} of {spec.about.name}, reads no context")
+    if CONTEXT not in data.draft.sequences:
+        return data  # which the method refuses
+    writes = kept(folder / TOKENISER)
+    words = own_words(folder, spec).get(CONTEXT, writes)
+    some = [" ".join(turns) for turns in data.turns(CONTEXT, data.splits["train"][:FEW])]
+    if _spelled(words, some) < _spelled(writes, some):
+        raise Problem(
+            f"the base {folder} is of the wrong direction: it writes the language of the contexts of {data.draft.name}, and "
+            "has to read it"
+        )
+    if (known := _known(words, some)) < HALF:
+        raise Problem(
+            f"the base {folder} knows {known:.0%} of the words of the contexts of {data.draft.name}; its tokens are of another "
+            "text"
+        )
+    return data.read_with(None, {CONTEXT: words})
+
+
+def _known(words: Tokeniser, texts: list[str]) -> float:
+    """The share of tokens that are not unknown."""
+    ids = [i for text in texts for i in words.encode(text)]
+    return 1 - ids.count(UNK) / max(1, len(ids))
+
+
+def _spelled(words: Tokeniser, texts: list[str]) -> float:
+    """Known words for each token: the share of known ones where a token is a word, less than one where words are spelled."""
+    count, ids = sum(len(text.split()) for text in texts), [i for text in texts for i in words.encode(text)]
+    return (count - ids.count(UNK)) / max(1, len(ids))
 
 
 def in_order(data: DataSet, split: str, given: tuple[str, ...], device: torch.device) -> Iterator[Batch]:
@@ -131,6 +178,16 @@ def in_order(data: DataSet, split: str, given: tuple[str, ...], device: torch.de
         rows = rows[np.argsort(data.lengths(rows).numpy(), kind="stable")]
     for start in range(0, len(rows), AT_ONCE):
         yield batch_of(data, rows[start : start + AT_ONCE], given, device)
+
+
+def own_words(folder: Path, spec: Spec) -> dict[str, Tokeniser]:
+    """The tokens of contexts and targets that have their own, as a run keeps them."""
+    return {name: kept(folder / file) for name, file in own_files(spec.about).items()}
+
+
+def own_files(about: About) -> dict[str, str]:
+    """Where a run keeps these."""
+    return {name: f"tokeniser-{name}.json" for name, found in about.sequences.items() if not found.shared}
 
 
 def _words(folder: Path, spec: Spec) -> Tokeniser | None:

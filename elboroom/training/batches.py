@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
+from elboroom.data.sequences import SEQUENCES
 
 
 def reseed(*key: int) -> None:
@@ -132,7 +133,11 @@ def batch_of(
     data: DataSet, rows: NDArray[np.int64], given: tuple[str, ...], device: torch.device | str = "cpu", step: int = 0
 ) -> Batch:
     """These rows of a data set as a Batch."""
-    u = data.u(rows, given) if given else None
+    labels = [name for name in given if name not in data.draft.sequences]
+    u = data.u(rows, labels) if labels else None
     lengths = data.lengths(rows) if data.about.kind == "tokens" else None
     y = torch.from_numpy(data.labels[rows]) if data.about.labels else None
-    return Batch(data.x(rows), u, lengths, torch.from_numpy(rows), step, y).to(torch.device(device))
+    beside: dict[str, Any] = {}
+    for name in (name for name in SEQUENCES if name in data.draft.sequences):
+        beside[name], beside[f"{name}_lengths"] = data.sequence(name, rows)
+    return Batch(data.x(rows), u, lengths, torch.from_numpy(rows), step, y, **beside).to(torch.device(device))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors import torch as tensors
 from torch import Tensor
 
+from elboroom.core.files import read_json
 from elboroom.core.files import write as write
 from elboroom.core.files import write_json as write_json
 from elboroom.core.method import Method
@@ -21,11 +22,24 @@ from elboroom.core.problem import Problem
 from elboroom.core.stages import STAGES, Stages, Trainable
 
 
+class Pending(BaseModel):
+    """What was seen since the last line of the log, where a run was stopped between two: its steps, and a row for each.
+
+    A number that was a tensor comes with its type, so that the mean that is logged later has the same bits.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    steps: list[int] = Field(default_factory=list)
+    rows: list[dict[str, float | tuple[float, Literal["float32", "float64", "bfloat16"]]]] = Field(default_factory=list)
+
+
 class Checkpoint(NamedTuple):
     """The state of a run at a step."""
 
     step: int
     state: dict[str, Tensor]
+    pending: Pending = Pending()
 
 
 class Checkpoints:
@@ -40,11 +54,13 @@ class Checkpoints:
     def run(self) -> str:
         """The identifier of the run, by its spec.json; empty where it was made before runs had one."""
         try:
-            return str(json.loads((self.folder.parent / "spec.json").read_text()).get("id", ""))
-        except (OSError, ValueError, AttributeError):
+            return str(read_json(self.folder.parent / "spec.json").get("id", ""))
+        except Problem:
             return ""
 
-    def save(self, step: int, state: dict[str, Tensor], name: str | None = None) -> None:
+    def save(
+        self, step: int, state: dict[str, Tensor], name: str | None = None, pending: Pending | None = None
+    ) -> None:
         """Writes the state, then the JSON that vouches for it, then drops what is too old."""
         self.folder.mkdir(exist_ok=True)
         whole, alias = _once_each(state)
@@ -53,10 +69,18 @@ class Checkpoints:
         write(self.folder / f"{stem}.safetensors", content)
         digest = hashlib.sha256(content).hexdigest()
         vouch = {"step": step, "sha256": digest, "bytes": len(content), "alias": alias, "run": self.run}
+        if pending is not None and pending.steps:
+            vouch["pending"] = pending.model_dump()
         write_json(self.folder / f"{stem}.json", vouch)
         for old in self._stems()[self.keep :]:
             (self.folder / f"{old}.json").unlink(missing_ok=True)
             (self.folder / f"{old}.safetensors").unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Removes weights that nothing vouches for: a crash came between the two, or while old ones were dropped."""
+        for path in self.folder.glob("*.safetensors"):
+            if not path.with_suffix(".json").exists():
+                path.unlink(missing_ok=True)
 
     def newest(self) -> Checkpoint | None:
         """The newest one that is whole; a damaged one is reported and the one before it used. None if there is none."""
@@ -78,7 +102,7 @@ class Checkpoints:
         """One checkpoint, verified."""
         path = self.folder / f"{stem}.safetensors"
         try:
-            vouch = json.loads((self.folder / f"{stem}.json").read_text())
+            vouch = read_json(self.folder / f"{stem}.json")
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != vouch["sha256"]:
                 raise Problem(f"checkpoint {path} is damaged (its checksum differs)")
@@ -86,8 +110,10 @@ class Checkpoints:
                 raise Problem(f"checkpoint {path} belongs to another run: its identifier is not that of spec.json")
             state = tensors.load(content)
             state.update({name: state[kept] for name, kept in vouch["alias"].items()})
-            return Checkpoint(int(vouch["step"]), state)
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            if not isinstance(vouch["step"], int) or vouch["step"] < 0:
+                raise ValueError("it does not say its step")
+            return Checkpoint(vouch["step"], state, Pending(**vouch.get("pending", {})))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
             raise Problem(f"checkpoint {path} is damaged ({error})") from error
 
     def _stems(self) -> list[str]:

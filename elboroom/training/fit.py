@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -12,26 +12,47 @@ from elboroom.core.optimiser import MakeOptimiser, adamw, sgd
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import Kind
 
+MANY = 10**12  # steps: a century at a thousand in a second
+
 
 class Fit(BaseModel):
     """How long, how fast, on what."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    steps: int = Field(20_000, ge=1, description="optimiser steps")
-    epochs: float = Field(0.0, ge=0, description="passes over the training data; if given, it sets the steps")
-    batch_size: int = Field(64, ge=1, description="examples in a step, over all devices")
+    steps: int = Field(
+        20_000,
+        ge=1,
+        le=MANY,
+        description="optimiser steps; 50 epochs of images and vectors, 5 of text and at least 3,000, at most 20,000; 20,000 of "
+        "black and white images",
+    )
+    epochs: float = Field(0.0, ge=0, le=MANY, description="passes over the training data; if given, it sets the steps")
+    batch_size: int = Field(
+        0,
+        ge=0,
+        description="examples in a step, over all devices; 0 is 32 for text, and for few images or vectors, else 64",
+    )
     lr: float | None = Field(
-        None, gt=0, description="learning rate; 5e-4 for images and vectors, 1e-3 for text, and to be said for sgd"
+        None,
+        gt=0,
+        description="learning rate; 3e-3 for text, 1e-3 for small images and vectors, else 5e-4; to be said for sgd",
     )
     optimiser: Literal["adam", "adamw", "sgd"] = Field("adam", description="of all groups without one of their own")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
     weight_decay: float | None = Field(None, ge=0, description="of adamw, 0.01 there if not said, and sgd")
-    decay: Literal["none", "cosine", "linear", "plateau"] = Field(
-        "none", description="of the learning rate: over the run, or halved when the held-out ELBO stays"
+    decay: Literal["auto", "none", "cosine", "linear", "plateau"] = Field(
+        "auto",
+        description="of the learning rate: over the run, or halved when the held-out ELBO stays; auto is cosine for images, "
+        "vectors and text under adam and adamw, none for black and white and under sgd",
     )
     warmup_steps: int = Field(0, ge=0, description="steps over which the learning rate rises from 0")
-    lr_end: float = Field(0.0, ge=0, lt=1, description="share of the learning rate that cosine and linear end at")
+    lr_end: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the learning rate that cosine and linear end at; if decay is not said, 0.01, of text 0.05",
+    )
     decay_patience: int | None = Field(
         None, ge=1, description="of plateau: looks without a better ELBO before a halving; 2 if not said"
     )
@@ -47,11 +68,13 @@ class Fit(BaseModel):
         "loss couples the examples of a batch",
     )
     clip: float = Field(0.0, ge=0, description="largest norm of the gradient; 0 is no limit")
-    seed: int = Field(0, ge=0, description="of initial weights, batches and noise")
+    seed: int = Field(0, ge=0, lt=2**63, description="of initial weights, batches and noise")
     log_every: int = Field(50, ge=1, description="steps between two lines of the log")
     checkpoint_every: int = Field(1000, ge=1, description="steps between two checkpoints")
     patience: int = Field(
-        0, ge=0, description="looks at held-out data without a better ELBO before the end; 0 trains on"
+        0,
+        ge=0,
+        description="looks at held-out data without a better ELBO, or loss of a probe, before the end; 0 trains on",
     )
     look_every: int = Field(
         0, ge=0, description="steps between two such looks; 0 is a twentieth of the run, or, of plateau, an epoch"
@@ -59,9 +82,9 @@ class Fit(BaseModel):
     holdout: float | None = Field(
         None, ge=0, lt=1, description="share of the data held out as test split, where the data has none"
     )
-    threads: int = Field(0, ge=0, description="CPU threads; 0 is as many as torch takes")
+    threads: int = Field(0, ge=0, le=1024, description="CPU threads; 0 is as many as torch takes")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
-    devices: int = Field(1, ge=1, description="how many devices share the batch")
+    devices: int = Field(1, ge=1, le=1024, description="how many devices share the batch")
     precision: Literal["32-true", "bf16-mixed"] = Field("32-true", description="arithmetic of the nets")
 
     @model_validator(mode="after")
@@ -72,7 +95,7 @@ class Fit(BaseModel):
             "--momentum is for --optimiser sgd": self.momentum and self.optimiser != "sgd",
             "--weight-decay is for --optimiser adamw or sgd": self.weight_decay is not None
             and self.optimiser == "adam",
-            "--lr-end is for --decay cosine or linear": self.lr_end and self.decay not in ("cosine", "linear"),
+            "--lr-end is for --decay cosine or linear": self.lr_end and self.decay not in ("auto", "cosine", "linear"),
             "--decay-patience is for --decay plateau": self.decay_patience is not None and not plateau,
             "--decay-times is for --decay plateau": self.decay_times is not None and not plateau,
             "--decay-from is for --decay plateau": self.decay_from and not plateau,
@@ -130,4 +153,14 @@ class Fit(BaseModel):
 
     def for_kind(self, kind: Kind) -> Fit:
         """The same with the defaults that depend on the kind of data."""
-        return self.model_copy(update={"lr": self.lr or (1e-3 if kind == "tokens" else 5e-4)})
+        text = kind == "tokens"
+        chosen: dict[str, Any] = {
+            "lr": self.lr or (3e-3 if text else 5e-4),
+            "batch_size": self.batch_size or (32 if text else 64),
+        }
+        if self.decay == "auto":
+            fades = text and self.optimiser != "sgd"
+            if self.lr_end and not fades:
+                raise Problem("--lr-end is for --decay cosine or linear; remove it")
+            chosen |= {"decay": "cosine", "lr_end": self.lr_end or 0.05} if fades else {"decay": "none"}
+        return self.model_copy(update=chosen)

@@ -14,6 +14,7 @@ from torch import Tensor
 from elboroom.core import distributed
 from elboroom.core.files import write
 from elboroom.core.problem import Problem
+from elboroom.training.checkpoint import Pending
 
 
 class Diverged(Problem):
@@ -33,26 +34,43 @@ class Recorder:
         self.steps.append(step)
         self.rows.append(logged)
 
+    def pending(self) -> Pending:
+        """What was seen since the last line, to be kept with a checkpoint; raises Diverged if a value is not finite."""
+        self._line()
+        return Pending(
+            steps=self.steps, rows=[{name: _kept(value) for name, value in row.items()} for row in self.rows]
+        )
+
+    def restore(self, pending: Pending) -> None:
+        """Goes on where a stopped run was between two lines of its log."""
+        for step, row in zip(pending.steps, pending.rows, strict=False):
+            self.add(step, {name: _restored(value) for name, value in row.items()})
+
     def flush(self) -> dict[str, float]:
         """The means since the last flush, as a line of the log; raises Diverged if a value is not finite."""
+        line = self._line()
+        self.steps, self.rows = [], []
+        if line and self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        return line
+
+    def _line(self) -> dict[str, float]:
         if not self.rows:
             return {}
         line: dict[str, Any] = {"step": self.steps[-1] + 1}
         seen: dict[str, list[float]] = {}
         for name in {name: None for row in self.rows for name in row}:
             values = [row[name] for row in self.rows if name in row]
-            if isinstance(values[0], Tensor):
-                seen[name] = distributed.mean(torch.stack([torch.as_tensor(v) for v in values])).tolist()
+            if isinstance(values[-1], Tensor):
+                device = values[-1].device  # those of a stopped run were kept on none
+                seen[name] = distributed.mean(torch.stack([torch.as_tensor(v, device=device) for v in values])).tolist()
             else:
                 seen[name] = [float(v) for v in values]
             line[name] = math.fsum(seen[name]) / len(seen[name]) if all(map(math.isfinite, seen[name])) else math.nan
-        steps, self.steps, self.rows = self.steps, [], []
         broken = [name for name in line if name != "step" and math.isnan(line[name])]
         if broken:
-            raise self._diagnosis(steps, seen, broken)
-        if self.path is not None:
-            with self.path.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            raise self._diagnosis(self.steps, seen, broken)
         return line
 
     @staticmethod
@@ -68,6 +86,17 @@ class Recorder:
             f"training stopped: {' and '.join(terms)} became {value} at step {steps[at] + 1} ({before}); "
             "try a smaller --lr, or --clip 1; if it happens at once, look at the range of the data"
         )
+
+
+def _kept(value: Tensor | float) -> Any:
+    """A value as JSON keeps it, a tensor with its type."""
+    if not isinstance(value, Tensor):
+        return float(value)
+    return distributed.mean(value.detach()).item(), str(value.dtype).removeprefix("torch.")
+
+
+def _restored(kept: float | tuple[float, str]) -> Tensor | float:
+    return torch.tensor(kept[0], dtype=getattr(torch, kept[1])) if isinstance(kept, tuple) else kept
 
 
 def read_log(path: Path) -> list[dict[str, float]]:

@@ -23,18 +23,20 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 from elboroom.build.parts import Parts
 from elboroom.core import distributed
 from elboroom.core.freeze import thawed
+from elboroom.core.memory import Measured, require
 from elboroom.core.method import Watch
 from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
 from elboroom.core.stages import Trainable
-from elboroom.data import registry
+from elboroom.data import kept, registry
 from elboroom.data.dataset import DataSet
+from elboroom.data.fields import said_kinds
 from elboroom.families.recalled import Recalled
 from elboroom.nets.fast.memory import flush_denormals
 from elboroom.training.base import found_at, in_order, read_like, stand
 from elboroom.training.batches import Batches, reseed
-from elboroom.training.checkpoint import Checkpoints, check_state, write_json
-from elboroom.training.fit import Fit
+from elboroom.training.checkpoint import Checkpoints, Pending, check_state, write_json
+from elboroom.training.fit import MANY, Fit
 from elboroom.training.loop import Autocast, Loop, refuse_parts
 from elboroom.training.recorder import Diverged, Recorder, cut_log
 from elboroom.training.spec import Spec, split
@@ -55,14 +57,14 @@ class Progress(Protocol):
 class Silence:
     """Shows nothing."""
 
-    def __init__(self, spec: Spec) -> None: ...
+    def __init__(self, ready: Prepared) -> None: ...
 
     def __call__(self, step: int, line: dict[str, float]) -> None: ...
 
     def close(self) -> None: ...
 
 
-Bar = Callable[[Spec], Progress]
+Bar = Callable[["Prepared"], Progress]
 
 
 class Stopped(Problem):
@@ -79,6 +81,7 @@ class Own:
     encoder: nn.Module | None = None
     decoder: nn.Module | None = None
     base: Path | None = None  # where the run that stands under it is now
+    folder: Path | None = None  # of the run, which keeps a copy of data that is small
 
     @property
     def names(self) -> list[str]:
@@ -97,9 +100,11 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
     parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder, base)
     if base is not None:  # what the model of the base has is of use here
         parts.used.update(n for n, value in base.spec.model if value == getattr(spec.model, n))
-    method = spec.card.build(parts, spec.options)
+    with Measured("this model"):
+        method = spec.card.build(parts, spec.options)
     if new:
-        spec.model.refuse_unused(parts.used, spec.about.kind)
+        spec.model.refuse_unused({*parts.used, *spec.suited}, spec.about.kind, spec.fit.optimiser)
+        parts.refuse_unread(spec.method)
     least = max(getattr(module, "least_batch", 1) for module in thawed(method))
     if spec.fit.batch_size < least:
         raise Problem(f"--batch-size {spec.fit.batch_size} is too small for batch statistics; use {least} or more")
@@ -127,17 +132,25 @@ def prepare(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False
     """Loads and splits the data, unless it is here already, and builds the method."""
     torch.set_num_threads(spec.fit.threads)
     data = data or data_of(spec, own)
-    return Prepared(spec, own, data, build(spec, own, data, new))
+    method = build(spec, own, data, new)
+    trained = sum(parameter.numel() for parameter in method.parameters() if parameter.requires_grad)
+    require(16 * trained, "to train this model")  # weights, gradients and two moments
+    return Prepared(spec, own, data, method)
 
 
 def data_of(spec: Spec, own: Own) -> DataSet:
     """The data of a spec, split as then; refuses data that has changed since."""
-    if own.data is None and "data" in spec.own:
-        raise Problem("this run was trained on your own array; pass it again as data=...")
-    source, size = spec.data["source"], spec.data["size"]
-    data = own.data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)
+    source, size, data = spec.data["source"], spec.data["size"], own.data
+    if data is None and "data" in spec.own:
+        data = kept.read(own.folder, spec.reading) if own.folder is not None else None
+        if data is None:
+            raise Problem(
+                "this run was trained on your own array, of which it keeps no copy; pass it again with --data FILE.npy"
+            )
+        data = data.with_kinds(said_kinds(spec.data.get("label_kinds")))
+    data = data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)
     if ground := found_at(spec, own.base):
-        data = read_like(data, Path(ground.folder))
+        data = read_like(data, Path(ground.folder), spec.card.base_reads)
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
     data = split(data, spec.fit, spec.card.looks)
@@ -197,13 +210,18 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
     if fit.patience:
         method.watch(Plateau(fit.patience, fit.look_every or max(1, fit.steps // 20)))
     elif fit.decay == "plateau":
-        halving = Halving(method.model, fit.decay_patience or 2, fit.decay_times or 5, fit.decay_from, fit.look_every)
+        halving = Halving(
+            method.final.model, fit.decay_patience or 2, fit.decay_times or 5, fit.decay_from, fit.look_every
+        )
         method.watch(halving)
     method.to(device).train()
     method.prepare(fit.make_optimiser(), fit.clip, fit.average)
-    checkpoints, start = Checkpoints(folder / "checkpoints"), 0
+    checkpoints, start, pending = Checkpoints(folder / "checkpoints"), 0, Pending()
+    if first:
+        checkpoints.sweep()
     if (newest := checkpoints.newest()) is not None:
         start = newest.step
+        pending = newest.pending
         check_state(method, newest.state)
         method.restore(newest.state)
     elif spec.warm:
@@ -218,7 +236,8 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
     if first:
         cut_log(folder / "log.jsonl", start)
     recorder = Recorder(folder / "log.jsonl" if first else None)
-    show = bar(spec) if first else Silence(spec)
+    recorder.restore(pending)
+    show = bar(ready) if first else Silence(ready)
 
     def rate(step: int) -> float:
         return fit.rate(step) * (halving.share if halving else 1.0)
@@ -243,8 +262,9 @@ def _run(
     method, fit = loop.method, spec.fit
 
     def save(name: str | None = None) -> None:
+        pending = recorder.pending()  # looks for NaN before anything is written
         if checkpoints is not None:
-            checkpoints.save(step, method.state(), name)
+            checkpoints.save(step, method.state(), name, pending)
 
     try:
         while step < spec.until:
@@ -254,14 +274,14 @@ def _run(
             verdicts = [watch.look(method.at(step - 1), step) for watch in looking]
             recorder.add(step - 1, logged | {k: v for watch in looking for k, v in watch.told().items()})
             asked, ended, best = stop(), any(verdicts), any(watch.improved for watch in looking)
-            due = step % fit.checkpoint_every == 0 or step == spec.until or ended or asked
+            due = step % fit.checkpoint_every == 0 or step == spec.until or ended
             if due or step % fit.log_every == 0 or best:
-                show(step, recorder.flush())  # looks for NaN before anything is written
+                show(step, recorder.flush())
             else:
                 show(step, {})
             if best:
                 save("best")
-            if due:
+            if due or asked:  # a stop adds no line to the log
                 save()
             if ended:
                 break
@@ -301,8 +321,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 def prolonged(spec: Spec, done: int, more: int | None) -> Spec:
     """The spec of a run that is to go on, `more` steps beyond its end if said."""
-    if more is not None and more < 1:
-        raise Problem(f"--steps {more}: must be at least 1")
+    if more is not None and not 1 <= more <= MANY:
+        raise Problem(f"--steps {more}: must be 1 to {MANY:,}")
     if more is None and done >= spec.until:
         raise Problem(f"the run is complete at step {done:,}; to train longer, use --steps MORE")
     if more is not None and spec.fit.rate(spec.fit.steps) == 0:

@@ -16,6 +16,7 @@ from elboroom.core.draw import Draw
 from elboroom.core.kl import has_density
 from elboroom.core.method import Method, Watch
 from elboroom.core.model import LatentModel
+from elboroom.core.objective import Term
 from elboroom.data.dataset import DataSet
 from elboroom.families.fitted import around, gaussian, is_sampled, proposed
 from elboroom.training.batches import batch_of, reseed
@@ -56,17 +57,29 @@ def negative_elbo(model: LatentModel, batches: Iterable[Batch]) -> Tensor:
     return total / rows
 
 
+@torch.no_grad()
+def mean_of(term: Term, model: LatentModel, batches: Iterable[Batch]) -> Tensor:
+    """A term, the mean over all rows."""
+    reseed(0, 0)
+    total, rows = torch.zeros((), device=next(model.parameters()).device, dtype=torch.float64), 0
+    for batch in batches:
+        total += term.mean(Draw(model, batch, term.samples)).double() * len(batch.x)
+        rows += len(batch.x)
+    return total / rows
+
+
 def validated(method: Method, batches: Iterable[Batch]) -> Tensor:
-    """The negative ELBO of the model as it will be loaded: with averaged weights, where an average is kept."""
+    """The negative ELBO, or what the method is judged by, of the model as it will be loaded: averaged, where it averages."""
     method.model.eval()
+    term = method.judged_by
     with method.averaged(), distributed.alone():  # the noise of one process
-        value = negative_elbo(method.model, batches)
+        value = negative_elbo(method.model, batches) if term is None else mean_of(term, method.model, batches)
     method.model.train()
     return distributed.mean(value)
 
 
 class Plateau(Watch):
-    """Ends the run after `patience` looks without a better ELBO on the validation split; the best is kept."""
+    """Ends the run after `patience` looks without a better value on the validation split; the best is kept."""
 
     best: Tensor
     waited: Tensor

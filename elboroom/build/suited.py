@@ -1,0 +1,57 @@
+"""Suited: the options that a run takes where nothing was said; docs/defaults.md has the measurements.
+
+They are written into the spec of a run as if they had been said, so that what a run is made from does not change when
+these do. Black and white images keep the nets and the likelihood of the papers on disentanglement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from elboroom.build.choices import GAUSSIAN
+from elboroom.data.dataset import About
+
+FLAT = 40 * 40  # values of an image up to which a fully connected net learns more in the same time
+FEW = 1_000  # examples below which batches are halved, for the sake of more steps
+EPOCHS, LEAST = 50, 400  # of a run, and its fewest steps
+MOST = 20_000  # steps of images and vectors
+TEXT_EPOCHS, TEXT_LEAST, TEXT_MOST = 5, 3_000, 6_600  # the same of text: five to ten minutes on two cores
+COPY_DROPOUT = 0.1  # of an autoencoder of text: its decoder reads from the code what a language model guesses
+LINEAR = "+linear"
+NAMES = ("likelihood", "standardise", "net", "init", "dropout", "batch_size", "steps", "lr", "decay", "lr_end")
+
+
+def suited(about: About, said: Mapping[str, Any], autoencoder: bool = False) -> dict[str, Any]:
+    """Options for data like this, those that were said left out; `said` has the method's own options too."""
+    if about.kind == "tokens":
+        drop = {"dropout": COPY_DROPOUT} if autoencoder and "dropout" not in said else {}
+        steps = min(TEXT_MOST, max(TEXT_LEAST, round(TEXT_EPOCHS * about.n / (said.get("batch_size") or 32))))
+        ends = {"steps", "epochs", "patience"} & said.keys() or said.get("decay") == "plateau"  # otherwise
+        return drop | ({} if ends else {"steps": steps})
+    if about.levels == 2:
+        return {}
+    squared = said.get("reconstruction") == "squared"  # a squared error cannot learn a sigma
+    units = "sigma" not in said  # a sigma that is said is fixed, and in the units of the data
+    likelihood = said.get("likelihood", "gaussian-optimal" if units and not squared else "gaussian")
+    standardise = said.get("standardise", units and likelihood in GAUSSIAN)
+    flat = about.kind == "vectors" or prod(about.shape) <= FLAT
+    net = said.get("net", f"mlp-300-300{LINEAR}" if flat else f"burgess{LINEAR}")
+    batch = min(said.get("batch_size") or (64 if about.n >= FEW else 32), about.n)  # 0 is the default
+    options = {
+        "likelihood": likelihood,
+        "standardise": standardise,
+        "net": net,
+        "init": "principal" if standardise and net.endswith(LINEAR) else "small",
+        "batch_size": batch,
+        "steps": min(MOST if flat else 6_000, max(LEAST, round(EPOCHS * about.n / batch))),
+        "lr": 1e-3 if flat else 5e-4,
+        "decay": "cosine",
+        "lr_end": 0.01,
+    }
+    if {"lr", "decay", "lr_end", "optimiser"} & said.keys():  # a pace of one's own
+        del options["lr"], options["decay"], options["lr_end"]
+    if "epochs" in said:
+        del options["steps"]
+    return {name: value for name, value in options.items() if name not in said}
