@@ -27,7 +27,7 @@ GIVES = {
 def of_run(subject: Subject, split: str | None = None) -> dict[str, Result]:
     """Accuracy of every label on the test split by the mean-difference classifier, beside the majority rate."""
     run = subject.run
-    if not run.data.fields:
+    if not run.data.draft.labels:
         raise Problem(f"{run.data.about.name} has no labels, so there is no attribute to predict")
     name = run.rows(split)[0]
     if name == "train":
@@ -37,7 +37,7 @@ def of_run(subject: Subject, split: str | None = None) -> dict[str, Result]:
     learn, test = (run.split(part, MOST) for part in ("train", name))
     codes, others = (part.codes[0].numpy() for part in (learn, test))
     results = {}
-    for column, field in enumerate(run.data.fields.values()):
+    for column, field in enumerate(run.data.fields[label] for label in run.data.draft.labels):
         y, answers = (run.data.labels[part.rows, column] for part in (learn, test))
         settings = test.settings | {"label": field.name, "kind": field.kind}
         results[f"attribute-{field.name}"] = _one(codes, y, others, answers, settings)

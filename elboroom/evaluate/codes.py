@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -21,17 +20,20 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from elboroom.core.law import law_of
+from elboroom.core.files import remade
+from elboroom.core.law import capabilities
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
-from elboroom.data.dataset import DataSet, chunks
+from elboroom.data.dataset import DataSet
 from elboroom.data.fields import FieldKind
+from elboroom.data.stores import chunks
 from elboroom.evaluate.disentanglement.factors import Kind
 from elboroom.evaluate.disentanglement.source import Grid, Rows, Source
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import write_json
 
 Progress = Callable[[int, int], None]
+ARRAYS = ("mu", "logvar")
 
 
 class Encoded(Protocol):
@@ -116,13 +118,17 @@ def weights_hash(module: nn.Module) -> str:
 def _kept(folder: Path, seal: dict[str, Any]) -> CodeTable | None:
     """The codes in a folder if they are whole and of these weights and data."""
     try:
-        said = json.loads((folder / "codes.json").read_text())
+        said = remade(folder / "codes.json")
         if {name: said.get(name) for name in seal} != seal:
             return None
-        files = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in said["arrays"]]
+        files = [
+            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            for name in said["arrays"]
+            if name in ARRAYS
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    if any(file.shape != (seal["rows"], said["latent"]) or file.dtype != np.float32 for file in files):
+    if not files or any(file.shape != (seal["rows"], said["latent"]) or file.dtype != np.float32 for file in files):
         return None
     return CodeTable(files[0], files[1] if len(files) > 1 else None, np.zeros((len(files[0]), 0), np.int64), {})
 
@@ -141,7 +147,7 @@ def _encode(run: Encoded, folder: Path, seal: dict[str, Any], progress: Progress
     @torch.inference_mode()
     def encoded(rows: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
         q = run.model.q(batch_of(run.data, rows, run.given, device))
-        found = {"mu": q.mean} | ({"logvar": q.logvar} if law_of(type(q)).diagonal else {})
+        found = {"mu": q.mean} | ({"logvar": q.logvar} if capabilities(q).diagonal else {})
         return {name: tensor.float().flatten(1).cpu().numpy() for name, tensor in found.items()}  # (B, J)
 
     try:

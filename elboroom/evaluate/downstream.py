@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 Predictor = Literal["boosting", "logistic"]
 SIZES = (10, 100, 1_000, 10_000)
 FOLDS = 5
-CEILINGS = {"dsprites": {"orientation": 0.975}}  # its first and its last orientation are the same image
+SPRITES = ("dsprites", "dsprites-colour", "dsprites-noisy", "dsprites-scream")
+CEILINGS = {name: {"orientation": 0.975} for name in SPRITES}  # their first and last orientations are the same shape
 GIVES = {
     "downstream-*": Quantity("Factors predicted from * labels", "high"),
     "efficiency-*": Quantity("Label efficiency of * labels", "high"),

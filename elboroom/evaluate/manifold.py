@@ -168,6 +168,8 @@ def atlas(
     values = values[chosen]
     if values.shape[1] < 2:
         raise Problem("the data has one column, so it needs no map")
+    if len(np.unique(values, axis=0)) <= max(4, neighbours):
+        raise Problem("the rows of the data are all but equal, so there is no map of them")
     columns = {name: column[chosen] for name, column in columns.items()}
     maps = []
     for way in comparators:

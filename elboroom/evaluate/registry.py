@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -17,13 +18,18 @@ Results = dict[str, Result]  # by their keys in metrics.json
 ALL = "all"
 FAMILIES = (
     "likelihood.measure",
+    "matching",
+    "samples",
     "disentanglement",
     "downstream",
     "text.generated",
+    "transfer.measure",
+    "blocks",
     "probe",
     "accuracy",
     "attributes",
     "robustness",
+    "answers",
 )
 
 _METRICS: dict[str, Metric] = {}
@@ -134,11 +140,23 @@ def chosen(names: Iterable[str], has_sentences: bool) -> list[Metric]:
     return list((some | {name: find(name) for name in asked if name != ALL}).values())
 
 
-def check_mode(mode: str, asked: Iterable[Metric]) -> None:
-    """Refuses a mode that none of these metrics has."""
+def check_mode(mode: str, asked: Sequence[Metric]) -> None:
+    """Refuses a mode that none of these metrics has, and says which of them are measured in another one.
+
+    Of dlib, the mode where none is said, nothing is said.
+    """
     known = {name for entry in asked for name in entry.modes}
     if known and mode not in {"dlib", *known}:
         raise unknown("mode", mode, known)
+    without = [entry for entry in asked if entry.modes and mode not in entry.modes] if mode != "dlib" else []
+    if without:
+        said = (f"{entry.name} ({'; also '.join([entry.modes[0], *_others(entry)])})" for entry in without)
+        warnings.warn(f"these have no mode {mode} and are measured in another: {', '.join(said)}", stacklevel=3)
+
+
+def _others(entry: Metric) -> list[str]:
+    """The modes beside the first, in one text, if there are any."""
+    return [", ".join(entry.modes[1:])] if len(entry.modes) > 1 else []
 
 
 def quantity(key: str) -> Quantity | None:

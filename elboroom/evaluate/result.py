@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Better = Literal["high", "low", "neither"]
-KEPT = ("value", "unit", "metric", "estimator", "settings", "errors", "interval", "parts", "reason")  # in metrics.json
+KEPT = (
+    "value",
+    "unit",
+    "metric",
+    "estimator",
+    "settings",
+    "errors",
+    "interval",
+    "parts",
+    "reason",
+    "note",
+)  # in metrics.json
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,7 @@ class Result:
     interval: dict[str, Any] | None = None
     parts: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+    note: str = ""  # a warning that belongs beside the value
     metric: str = ""
     title: str = ""
     better: Better = "neither"
@@ -46,12 +58,22 @@ class Result:
         return self.estimator if self.metric else ""
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said beside the value: how many draws an importance-weighted bound rests on, and its warning."""
+        effective, draws = self.parts.get("effective_samples"), self.settings.get("K")
+        said = f"{effective:.1f} of {draws:,} draws effective" if isinstance(effective, float) and draws else ""
+        unknown = self.parts.get("unknown_words")
+        words = f"{unknown:.1%} of the words unknown" if isinstance(unknown, float) and unknown else ""
+        return tuple(remark for remark in (said, words, self.note) if remark and self.value is not None)
+
+    @property
     def _name(self) -> str:
         return f"{self.metric} " if self.metric else ""
 
     def to_json(self) -> dict[str, Any]:
         """As kept in metrics.json: without what is empty, arrays as lists, what is undefined as None."""
         entry = {name: plain(getattr(self, name)) for name in KEPT}
+        entry["errors"] = {name: error for name, error in entry["errors"].items() if error is not None}
         if self.metric:
             entry = {("mode" if name == "estimator" else name): value for name, value in entry.items()}
         return {name: value for name, value in entry.items() if name == "value" or value not in ({}, "", None)}
@@ -72,7 +94,7 @@ class Result:
             return f"{name}— ({self.reason})"
         spread = "".join(f" ± {error:.3g} ({which.replace('_', ' ')})" for which, error in self.errors.items())
         spread += f" [{self.interval['low']:.3f}, {self.interval['high']:.3f}]" if self.interval else ""
-        return f"{name}{self.value:.4g}{spread} {self.unit}".rstrip()
+        return ", ".join([f"{name}{self.value:.4g}{spread} {self.unit}".rstrip(), *self.remarks])
 
 
 def plain(value: Any) -> Any:

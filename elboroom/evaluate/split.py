@@ -15,9 +15,10 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.kl import has_density, has_many_priors
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
+from elboroom.core.progress import tell
 from elboroom.data.dataset import DataSet
 from elboroom.families.gaussian import NoPrior
 from elboroom.training.batches import batch_of, reseed
@@ -83,6 +84,11 @@ class Split:
         return int(self.data.words[self.rows].sum())
 
     @property
+    def unknown_words(self) -> float:
+        """The share of its words that the model does not know."""
+        return self.data.unknown(self.rows)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What every number measured here carries."""
         settings = {"data": self.data.about.name, "split": self.name, "n": len(self.rows), "seed": self.seed}
@@ -110,11 +116,12 @@ class Split:
         """Where the model is."""
         return next(self.model.parameters()).device
 
-    def batches(self, size: int = 256) -> Iterator[Batch]:
-        """The rows in order. Noise starts anew, so the same question has the same answer."""
-        reseed(self.seed, 1)
+    def batches(self, size: int = 256, turn: int = 1) -> Iterator[Batch]:
+        """The rows in order. Noise starts anew, so the same question has the same answer; another turn has other noise."""
+        reseed(self.seed, turn)
         for start in range(0, len(self.rows), size):
             yield batch_of(self.data, self.rows[start : start + size], self.given, self.device)
+            tell(min(start + size, len(self.rows)), len(self.rows))
 
     @cached_property
     def codes(self) -> tuple[Tensor, Tensor | None]:
@@ -124,7 +131,7 @@ class Split:
             for batch in self.batches():
                 q = self.model.q(batch)
                 loc.append(q.mean.float().cpu())
-                logvar += [q.logvar.float().cpu()] if law_of(type(q)).diagonal else []
+                logvar += [q.logvar.float().cpu()] if capabilities(q).diagonal else []
         return torch.cat(loc), torch.cat(logvar) if logvar else None
 
 

@@ -5,7 +5,6 @@ They are told of a run and say nothing to it: no number depends on them, and one
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elboroom.core.files import remade
 from elboroom.core.problem import Problem, unknown
+from elboroom.core.tongue import spoken
 from elboroom.loggers.writers import WRITERS, Writer
 from elboroom.training.checkpoint import write_json
 from elboroom.training.recorder import read_log
-from elboroom.training.session import Bar
+from elboroom.training.session import Bar, Prepared
 from elboroom.training.spec import Spec
 
 FILE = "loggers.json"  # in the folder of a run: how far each logger was told, and under which name it knows the run
@@ -37,6 +38,14 @@ def named(text: str) -> list[str]:
         if find_spec(name) is None:
             raise Problem(f"--logger {name} needs a package that is not installed; pip install 'elboroom[{name}]'")
     return list(dict.fromkeys(names))
+
+
+def _check(content: dict[str, Any]) -> None:
+    """Refuses what is not the content of loggers.json."""
+    for name, kept in content.items():
+        told = kept if isinstance(kept, dict) else {}
+        if not (isinstance(told.get("step"), int) and isinstance(told.get("numbers"), dict)):
+            raise Problem(f"{FILE}: {name} does not say how far it was told")
 
 
 class Logs:
@@ -61,7 +70,7 @@ class Logs:
     def open(self) -> None:
         """Opens all, and catches up: a logger gets the lines of the log that it has not seen, each once."""
         path = self.folder / FILE  # another process may have told them since
-        self.kept = json.loads(path.read_text()) if path.exists() else {}
+        self.kept = remade(path, _check)
         for name in self.names:
             kept = self.kept.setdefault(name, {"step": 0, "numbers": {}})
             self.writers[name] = WRITERS[name](self.folder, self.spec, kept)
@@ -109,7 +118,7 @@ class Logs:
             what(self.writers[name])
             return True
         except Exception as error:  # a server that is gone has errors of its own; the run goes on without
-            warnings.warn(f"--logger {name} stopped ({' '.join(str(error).split())[:200]})", stacklevel=3)
+            warnings.warn(spoken(f"--logger {name} stopped ({' '.join(str(error).split())[:200]})"), stacklevel=3)
             del self.writers[name]
             return False
 
@@ -117,10 +126,10 @@ class Logs:
 class Both:
     """Tells a progress bar and the loggers."""
 
-    def __init__(self, logs: Logs, bar: Bar, spec: Spec) -> None:
+    def __init__(self, logs: Logs, bar: Bar, ready: Prepared) -> None:
         self.logs = logs
         logs.open()
-        self.show = bar(spec)
+        self.show = bar(ready)
 
     def __call__(self, step: int, line: dict[str, float]) -> None:
         """The steps done, and a line of the log where one was due."""

@@ -4,7 +4,7 @@ from elboroom.plots.curves import curves
 from elboroom.plots.exhibit import Exhibit
 from elboroom.plots.figures import gallery
 from elboroom.plots.images import densities, interpolations, reconstructions, samples, traversals
-from elboroom.plots.latent import aggregate, collapse, pairs, rates
+from elboroom.plots.latent import aggregate, collapse, dimensions, pairs, rates
 from elboroom.plots.pictures import contact_sheet, mosaic, save_gif, save_grid
 from elboroom.plots.style import save
 
@@ -15,6 +15,7 @@ __all__ = [
     "contact_sheet",
     "curves",
     "densities",
+    "dimensions",
     "gallery",
     "interpolations",
     "mosaic",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.law import law_of
+from elboroom.core.law import capabilities
 from elboroom.evaluate.split import Split
 from elboroom.families.gaussian import NoPrior
 from elboroom.runs.run import Run
@@ -44,7 +44,7 @@ class Codes:
             draw = Draw(split.model, batch)
             mean.append(draw.q.mean)
             z.append(draw.z[0])
-            if law_of(type(draw.q)).diagonal:
+            if capabilities(draw.q).diagonal:
                 stddev.append(draw.q.stddev)
             if split.has_density:
                 rate += [draw.rate.double()] if draw.rate.dim() == 2 else []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import escape
 from matplotlib.figure import Figure
 
 from elboroom.plots.sentences import Sentences
@@ -23,6 +26,16 @@ class Exhibit:
     sentences: Sentences = ()
     data: str = ""  # the rows that it was drawn from, as CSV, where they are shown
     reason: str = ""
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        if self.figure is None:
+            shown = "".join(f"<p>{'<br>'.join(map(escape, row))}</p>" for row in self.sentences)
+        else:
+            content = io.BytesIO()
+            self.figure.savefig(content, format="png")
+            shown = f"<img src='data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}'>"
+        return f"<figure>{shown}<figcaption>{escape(self.caption or self.title)}</figcaption></figure>"
 
     def save(self, folder: Path) -> list[Path]:
         """Writes NAME.png, NAME.svg for charts, and NAME.csv where it has data."""

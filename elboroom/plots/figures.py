@@ -14,23 +14,26 @@ from matplotlib.figure import Figure
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.families.gaussian import NoPrior
-from elboroom.plots import images, latent, manifold, robustness, sentences
+from elboroom.plots import images, latent, manifold, robustness, sentences, whole
 from elboroom.plots.attributes import attributes
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import curves
 from elboroom.plots.exhibit import Exhibit
+from elboroom.plots.fits import kl_fits
 from elboroom.plots.labels import label_efficiency
 from elboroom.plots.plane import rate_distortion
 from elboroom.plots.sentences import Sentences
 from elboroom.plots.style import MINUS
 from elboroom.runs.run import Run
 
-Need = Literal["images", "text", "latent", "labels", "downstream"]
+Need = Literal["images", "text", "latent", "labels", "downstream", "style", "blocks"]
 HAS: dict[Need, Callable[[Run], bool]] = {
     "images": lambda run: run.spec.about.kind == "pixels",
     "text": lambda run: run.tokeniser is not None,
     "latent": lambda run: bool(run.latent),
     "labels": lambda run: bool(run.data.about.labels),
+    "style": lambda run: bool(run.styles()),
+    "blocks": lambda run: bool(run.styles()) and len(run.model.blocks) > 1,
     "downstream": lambda run: any(name.startswith("downstream-") for name in run.measured),  # it takes minutes
 }
 
@@ -41,6 +44,7 @@ class View:
 
     run: Run
     n: int = 10_000
+    label: str = ""  # which one a figure of a label shows; the first where none is said
 
     @cached_property
     def codes(self) -> Codes:
@@ -65,14 +69,17 @@ class Plot:
     chart: bool = False  # lines and bars, so kept as SVG too; else pixels
     needs: tuple[Need, ...] = ()  # without which a report leaves it out
     of: Literal["one run", "runs", "no run"] = "one run"
+    labelled: bool = False  # whether it is of one label
 
-    def figure(self, runs: Sequence[Run]) -> Figure:
+    def figure(self, runs: Sequence[Run], label: str = "") -> Figure:
         """The figure of the runs given to `elbo plot`."""
+        if label and not self.labelled:
+            raise Problem(f"--label has no effect on {self.name}; remove it")
         if self.of == "no run" and runs:
             raise Problem(f"this figure takes no run; use: elbo plot {self.name}")
         if self.of == "one run" and len(runs) != 1:
             raise Problem(f"this figure shows one run; you gave {len(runs)}")
-        drawn = self.draw(runs) if self.of == "runs" else self.draw(*map(View, runs))
+        drawn = self.draw(runs) if self.of == "runs" else self.draw(*(View(run, label=label) for run in runs))
         assert isinstance(drawn, Figure)
         return drawn
 
@@ -107,6 +114,22 @@ def named(name: str) -> Plot:
         if plot.what and plot.name == name:
             return plot
     raise unknown("figure", name, listing())
+
+
+def exhibit(run: Run, name: str, label: str = "") -> Exhibit:
+    """A figure of a run by its name; what the run cannot have is refused in a sentence."""
+    known = [plot for plot in FIGURES if plot.name == name and plot.of == "one run"]
+    fits = [plot for plot in known if all(HAS[need](run) for need in plot.needs)]
+    if not known:
+        raise unknown("figure", name, {plot.name for plot in FIGURES if plot.of == "one run"})
+    if not fits:
+        raise Problem(f"this run has no {name}, which needs {' and '.join(known[0].needs)}")
+    if label and not fits[0].labelled:
+        raise Problem(f"--label has no effect on {name}; remove it")
+    drawn = fits[0].exhibit(View(run, label=label))
+    if drawn.reason:
+        raise Problem(drawn.reason)
+    return drawn
 
 
 def _of_curves(view: View) -> str:
@@ -155,9 +178,24 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "of q(z|x): if all reconstructions are the same, the code is ignored.",
     ),
     Plot(
+        "transfer", "Transfer", lambda view: sentences.transfers(view.run), needs=("text", "style"),
+        caption=lambda view: f"Sentences from {view.run.rows()[0]} in every style, unselected, and below each what becomes of "
+        "it in another one: the style should be the other, the content the same.",
+    ),
+    Plot(
+        "blocks", "Style and content", lambda view: sentences.style_map(view.run),
+        "blocks of z by t-SNE, coloured by the label of the style",
+        "The blocks of z by t-SNE, coloured by the label that is the style, with the accuracy of a linear probe: the style "
+        "should fall apart into its classes, the content should not.", needs=("blocks",),
+    ),
+    Plot(
         "interpolations", "Interpolations", lambda view: sentences.interpolations(view.run), needs=("text", "latent"),
         caption="The shortest path between the codes of two sentences, with their reconstructions at the ends: neighbours "
         "should be similar, and all should be sentences.",
+    ),
+    Plot(
+        "data", "Data", lambda view: images.data(view.run, view.n), "examples of the data, and their mean",
+        needs=("images",),
     ),
     Plot(
         "reconstructions", "Reconstructions", lambda view: images.reconstructions(view.run),
@@ -200,15 +238,22 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "means and standard deviations of active and passive dimensions", _of_collapse, chart=True, needs=("latent",),
     ),
     Plot(
+        "dimensions", "Each dimension", lambda view: latent.dimensions(view.run, view.codes),
+        "means and standard deviations of each dimension", chart=True, needs=("latent",),
+    ),
+    Plot(
         "pairs", "Codes in pairs", lambda view: latent.pairs(view.run, view.codes), "codes in pairs of dimensions",
         "Means of q(z|x) in the first dimensions: look for clusters, holes, and shapes that are not axis-aligned.",
         needs=("latent",),
     ),
     Plot(
-        "attributes", "Attributes", lambda view: attributes(view.run), "edits along the attribute vector of a label, z + t w",
-        lambda view: f"One image edited along the vector of each {next(iter(view.run.data.about.labels), 'label')}, from "
-        f"removed ({MINUS}2) over unchanged (0) to added twice (+2); beside it the accuracy of the vector as classifier of "
-        "that value, and in brackets the accuracy of a constant answer.", needs=("images", "latent", "labels"),
+        "attributes", "Attributes", lambda view: attributes(view.run, view.label),
+        "edits along the attribute vector of a label, z + t w",
+        lambda view: "One image edited along the vector of each "
+        f"{view.label or next(iter(view.run.data.about.labels), 'label')}, from removed ({MINUS}2) over unchanged (0) to added "
+        f"twice (+2). Beside it how often the vector, learnt from the training split, tells on the {view.run.rows()[0]} split "
+        "whether an image has that value, and how often the commoner answer would without looking at z.",
+        needs=("images", "latent", "labels"), labelled=True,
     ),
     Plot(
         "flips", "Flipped pixels", lambda view: robustness.flips(view.run), "flipped pixels: drift and overlap",
@@ -219,6 +264,14 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "shift", "Domain shift", lambda view: robustness.shift(view.run), "an unseen triangle and inverted images",
         "An unseen triangle, decoded while one dimension changes, and inverted images above their outputs: the "
         "model draws what it knows. If it notices, few examples have a lower ELBO.", needs=("images", "latent"),
+    ),
+    Plot(
+        "flip-traversals", "Traversals of flipped pixels", lambda view: whole.of_flips(view.run, view.codes),
+        "every dimension traversed from inputs with flipped pixels", needs=("images", "latent"),
+    ),
+    Plot(
+        "shift-traversals", "Traversals of foreign inputs", lambda view: whole.of_shift(view.run, view.codes),
+        "the same from an unseen triangle and an inverted image", needs=("images", "latent"),
     ),
     Plot(
         "labels", "Label efficiency", lambda view: label_efficiency(view.run),
@@ -238,6 +291,10 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
     Plot(
         "manifold", "Codes beside other maps", lambda view: manifold.of_run(view.run),
         "codes beside PCA, MDS, Isomap, LLE, t-SNE, ...",
+    ),
+    Plot(
+        "kl-fits", "Forward and reverse KL", kl_fits,
+        "a Gaussian fitted by KL(p || q) and by KL(q || p); takes no run", chart=True, of="no run",
     ),
     Plot(
         "swiss-roll", "Swiss roll", manifold.of_roll, "the same on the Swiss roll; takes no run", of="no run"

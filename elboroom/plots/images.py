@@ -11,7 +11,7 @@ from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
 from elboroom.families.gaussian import NoPrior
 from elboroom.plots.codes import Codes
-from elboroom.plots.pictures import Pixels, colour, contact_sheet, signed
+from elboroom.plots.pictures import Pixels, beside, colour, contact_sheet, signed
 from elboroom.plots.style import MINUS
 from elboroom.runs.run import Run
 
@@ -36,6 +36,19 @@ def samples(run: Run, side: int = 5, seed: int = 0) -> Figure:
     low, high = extent(run)
     grid = np.resize(colour(drawn, low, high), (side, side, 3, *drawn.shape[2:]))
     return contact_sheet(grid)
+
+
+def data(run: Run, n: int = 10_000, side: int = 5, seed: int = 0) -> Figure:
+    """Examples of the data in a square, and beside them the mean of n of them."""
+    some = _images(run, side * side, seed).x.numpy()
+    split = run.split(most=n)
+    mean = _mean(batch.x.cpu().numpy() for batch in split.batches())
+    low, high = extent(run, some)
+    grid = np.resize(colour(some, low, high), (side, side, 3, *some.shape[2:]))
+    return beside(grid, colour(mean, float(mean.min()), float(mean.max())), [
+        f"{side * side} of {len(split.data.splits[split.name]):,} examples ({split.name})",
+        f"mean of {len(split.rows):,}, {mean.min():.2g} … {mean.max():.2g}",
+    ])  # fmt: skip
 
 
 def densities(run: Run, n: int = 10_000, seed: int = 0) -> Figure:

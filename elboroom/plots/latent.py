@@ -91,7 +91,36 @@ def collapse(run: Run, codes: Codes | None = None) -> Figure:
     return figure
 
 
-def _kernel(ax: Axes, values: Floats, tint: str, text: str) -> None:
+@styled
+def dimensions(run: Run, codes: Codes | None = None) -> Figure:
+    """The densities of the mean and of the deviation of q(z_j|x), a line a dimension: active ones above, passive ones below."""
+    codes = codes or Codes.of(run)
+    if codes.stddev is None:
+        raise Problem("q(z|x) is not a diagonal Gaussian, so its dimensions have no standard deviations to show")
+    kinds = {
+        name: [j for j in codes.order if bool(codes.active[j]) == is_active][: len(SEVERAL)]
+        for name, is_active in (("active", True), ("passive", False))
+    }
+    kinds = {name: dims for name, dims in kinds.items() if dims}
+    figure, axes = small_multiples(2 * len(kinds), 2, height=2.0)
+    for row, (name, dims) in enumerate(kinds.items()):
+        of_mean, of_width = axes[2 * row : 2 * row + 2]
+        for j, tint in zip(dims, SEVERAL, strict=False):
+            _kernel(of_mean, codes.mean[:, j], tint, f"z{j}", alpha=0.03)
+            _kernel(of_width, codes.stddev[:, j], tint, f"z{j}", alpha=0.03)
+        for ax, what in ((of_mean, "mean"), (of_width, "deviation")):
+            ax.set_title(f"{what} of q(z|x), {name} dimensions")
+            ax.set_yticks([])
+            ax.set_ylim(0)
+            ax.spines["left"].set_visible(False)
+        of_width.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        of_width.set_xlim(0, max(1.1, of_width.get_xlim()[1]))
+        of_mean.set_xlim(min(-1.0, of_mean.get_xlim()[0]), max(1.0, of_mean.get_xlim()[1]))
+        of_width.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _kernel(ax: Axes, values: Floats, tint: str, text: str, alpha: float = 0.35) -> None:
     few = np.random.default_rng(0).choice(values, min(len(values), 5000), replace=False)
     low, high = np.quantile(few, [0.001, 0.999])
     if high - low < 1e-6:
@@ -100,7 +129,7 @@ def _kernel(ax: Axes, values: Floats, tint: str, text: str) -> None:
     at = np.linspace(low - 0.2 * (high - low), high + 0.2 * (high - low), 200)
     density = gaussian_kde(few)(at)
     # on one axis, a spike of passive means would flatten everything else: each density is shown by its shape
-    ax.fill_between(at, density / density.max(), color=tint, alpha=0.35, linewidth=0)
+    ax.fill_between(at, density / density.max(), color=tint, alpha=alpha, linewidth=0)
     ax.plot(at, density / density.max(), color=tint, label=text)
 
 

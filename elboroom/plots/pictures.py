@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,6 +75,12 @@ def save_gif(frames: Pixels, path: Path | str, cell: int = 64, seconds: float = 
     """Writes a GIF that runs forth and back: frames (T, C, H, W), or the columns of a grid (rows, T, C, H, W)."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(animation(frames, cell, seconds))
+    return path
+
+
+def animation(frames: Pixels, cell: int = 64, seconds: float = 0.1) -> bytes:
+    """The same GIF as bytes."""
     grid = frames[None] if frames.ndim == 4 else frames
     if grid.ndim != 5 or 0 in grid.shape:
         raise Problem(f"an animation must have shape (T, C, H, W) or (rows, T, C, H, W), not {frames.shape}")
@@ -82,8 +89,9 @@ def save_gif(frames: Pixels, path: Path | str, cell: int = 64, seconds: float = 
     whole = np.concatenate([grid, blank]).reshape(-1, across, *grid.shape[1:])  # (rows, across, T, C, H, W)
     turned = [*range(grid.shape[1]), *range(grid.shape[1] - 2, 0, -1)]
     shown = [Image.fromarray(mosaic(whole[:, :, t], cell)).quantize(64) for t in turned]
-    shown[0].save(path, format="GIF", save_all=True, append_images=shown[1:], duration=round(1000 * seconds), loop=0)
-    return path
+    made = io.BytesIO()
+    shown[0].save(made, format="GIF", save_all=True, append_images=shown[1:], duration=round(1000 * seconds), loop=0)
+    return made.getvalue()
 
 
 @styled
@@ -103,6 +111,19 @@ def contact_sheet(images: Pixels, rows: Sequence[str] = (), columns: Sequence[st
         axes.text(-10, at, text, ha="right", va="center", color=INK, linespacing=1.5)
     for at, text in zip(_centres(wide, len(columns)), columns, strict=True):
         axes.text(at, -10, text, ha="center", va="bottom", color=MUTED)
+    return figure
+
+
+@styled
+def beside(images: Pixels, one: Pixels, titles: Sequence[str]) -> Figure:
+    """A figure of a grid of images (rows, cols, C, H, W) and one image (C, H, W) as large, a title above each."""
+    left = mosaic(images, 64, gap=3)
+    right = mosaic(one[None, None], left.shape[0])
+    figure = Figure(figsize=(7.6, 4.1), layout="constrained")
+    for ax, picture, title in zip(figure.subplots(1, 2), (left, right), titles, strict=True):
+        ax.imshow(picture, interpolation="nearest")
+        ax.set_title(title, color=MUTED)
+        ax.set_axis_off()
     return figure
 
 

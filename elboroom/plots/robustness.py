@@ -16,7 +16,7 @@ from elboroom.runs.run import Run
 
 def flips(run: Run, n: int = 10, seed: int = 0) -> Figure:
     """Inputs with more and more flipped pixels, each above its reconstruction, with drift and overlap."""
-    clean = _images(run, n, seed)
+    clean = images_of(run, n, seed)
     rows, names = [clean.x.numpy(), run.reconstruct(clean)], ["clean", "reconstructed"]
     for share, response in noise(run.model, clean, FLIPS).items():
         rows += [response.x, response.reconstruction]
@@ -26,7 +26,7 @@ def flips(run: Run, n: int = 10, seed: int = 0) -> Figure:
 
 def shift(run: Run, n: int = 8, seed: int = 0) -> Figure:
     """A triangle that was never seen, moved along the first dimension, then inverted images above their reconstructions."""
-    clean = _images(run, n, seed)
+    clean = images_of(run, n, seed)
     n = len(clean.x)  # of a small data set all that it has
     rows, names = [], []
     split = run.split(most=1000)
@@ -54,7 +54,8 @@ def _said(response: Response) -> str:
     return "\n".join(parts)
 
 
-def _images(run: Run, n: int, seed: int) -> Batch:
+def images_of(run: Run, n: int, seed: int) -> Batch:
+    """Some images of a run; refuses those whose pixels can be neither flipped nor inverted."""
     if run.spec.about.kind != "pixels" or not run.spec.about.levels:
         raise Problem("pixels can be flipped or inverted only in images with values in [0, 1]")
     return run.examples(n, seed=seed)

@@ -63,7 +63,11 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     @wraps(draw)
     def inner(*args: P.args, **kwargs: P.kwargs) -> Figure:
         with context(["default", STYLE]):
-            return draw(*args, **kwargs)
+            figure = draw(*args, **kwargs)
+        for axes in figure.axes:
+            if not axes.has_data():  # an empty frame would look as if something had failed
+                axes.set_axis_off()
+        return figure
 
     return inner
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,23 +69,17 @@ HEADLINE = (
 
 def measured(run: Run) -> dict[str, Any]:
     """metrics.json, if it is of the step that the run is at; else measured now with modest settings."""
-    path = run.folder / "metrics.json"
-    try:
-        kept: dict[str, Any] = json.loads(path.read_text())
-        if kept["run"]["step"] == run.step and "elbo" in kept:
-            return kept
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+    kept = run.measured
+    if "elbo" in kept:
+        return kept
     return run.evaluate(samples=50, most=1000)  # as many rows as IW-K looks at, so that the two compare
 
 
-def numbers(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Result]]:
-    """Every number in the metrics, however deep, under its name."""
+def numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Result]]:
+    """Every number in the metrics but the scores of codes, under its name."""
     for name, entry in metrics.items():
-        if isinstance(entry, Mapping) and "value" in entry and "estimator" in entry:
-            yield prefix + name, Result.from_json(name, entry)
-        elif isinstance(entry, Mapping) and name != "run":
-            yield from numbers(entry, f"{prefix}{name} ")
+        if "estimator" in entry:
+            yield name, Result.from_json(name, entry)
 
 
 def rounded(value: float, error: float | None = None) -> str:
@@ -137,8 +130,8 @@ def headline(metrics: Mapping[str, Any]) -> list[Card]:
 
 
 def _card(name: str, number: Result) -> Card:
-    notes = [number.unit, *_errors(number)]
-    notes += [f"ceiling {number.parts['ceiling']:.2f}"] if "ceiling" in number.parts else []
+    notes = [number.unit, *_errors(number), *number.remarks]
+    notes += [f"ceiling {number.parts['ceiling']:.2f}"] if isinstance(number.parts.get("ceiling"), float) else []
     of = f" of {number.settings['split']}" if "split" in number.settings else ""
     notes += [f"n = {number.settings['n']:,}{of}"] if "n" in number.settings else []
     # an importance-weighted bound goes by its estimator, since its K is part of what it is
@@ -152,7 +145,7 @@ def table(metrics: Mapping[str, Any]) -> list[Row]:
     for name, number in numbers(metrics):
         settings = ", ".join(f"{k} {_plain(v)}" for k, v in number.settings.items())
         said, unit = settings or number.reason, number.unit or number.reason
-        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number)))
+        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number), number.remarks))
     return rows
 
 
@@ -178,9 +171,13 @@ def score_table(metrics: Mapping[str, Any]) -> list[Row]:
 def _score(name: str, entry: Mapping[str, Any]) -> Row:
     value, spread, parts, kind = entry["value"], entry.get("interval"), entry.get("parts", {}), name.split(" ")[0]
     said = [f"{key} {_plain(entry['settings'][key])}" for key in TOLD if key in entry.get("settings", {})]
-    said += [f"{key} {parts[key]:.3f}" for key in ("completeness", "informativeness") if parts.get(key) is not None]
+    said += [
+        f"{key} {parts[key]:.3f}" for key in ("completeness", "informativeness") if isinstance(parts.get(key), float)
+    ]
     said += [f"at most {parts['ceiling']:.3f}"] if isinstance(parts.get("ceiling"), float) else []
-    errors, notes = _interval(spread, parts.get("standard_error"))
+    error = parts.get("standard_error")
+    errors, notes = _interval(spread, error if isinstance(error, float) else None)
+    notes += (entry["note"],) if entry.get("note") else ()
     return Row(
         (SCORES | OTHERS).get(kind, kind.replace("-", " ")), "—" if value is None else _three(value), entry["mode"],
         entry.get("reason") or ", ".join(said), errors=errors, notes=notes,
@@ -192,7 +189,7 @@ def _interval(spread: Mapping[str, Any] | None, error: float | None) -> tuple[tu
     """An interval with the rule that made it; or the standard error, where that came for nothing."""
     if spread is None:
         return (() if error is None else (f"± {error:.2g} standard error",)), ()
-    notes = [f"{spread['how']}, n = {spread['n']:,}"]
+    notes = [f"{spread.get('how', '')}, n = {spread.get('n', 0):,}"]
     notes += [f"mean {_three(spread['mean'])}"] if "mean" in spread else []
     return (f"{_three(spread['low'])} to {_three(spread['high'])}",), tuple(notes)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from pydantic import BaseModel
 
+from elboroom.core.calls import asked
+from elboroom.core.locks import one_process
+from elboroom.core.progress import stage
+from elboroom.evaluate.verdicts import of_metrics
+from elboroom.explorer.frames import frames, module
 from elboroom.plots.curves import series
 from elboroom.plots.figures import gallery
 from elboroom.report import numbers
@@ -20,11 +25,17 @@ from elboroom.runs.run import Run
 from elboroom.training.spec import Spec
 
 
+@asked
 def write_report(run: Run, path: str | Path | None = None, n: int = 10_000) -> Path:
     """Writes the report of a run, by default as report.html in its folder, and its figures beside it in figures/.
 
     Numbers are those of metrics.json; where there are none, they are measured. n is how many codes and samples are drawn.
     """
+    with one_process(run.folder):
+        return _written(run, path, n)
+
+
+def _written(run: Run, path: str | Path | None, n: int) -> Path:
     spec, metrics = run.spec, numbers.measured(run)
     return write_page(
         run.folder / "report.html" if path is None else Path(path),
@@ -35,7 +46,10 @@ def write_report(run: Run, path: str | Path | None = None, n: int = 10_000) -> P
         card=spec.card,
         facts=_facts(run),
         headline=numbers.headline(metrics),
-        exhibits=list(_exhibits(run, n)),
+        verdicts=of_metrics(metrics),
+        exhibits=_exhibits(run, n),
+        frames=frames(run) if run.latent else None,
+        sliders=Markup(module()),
         measured=numbers.table(metrics),
         scores=numbers.score_table(metrics),
         specification={name: options for name, options in _specification(spec).items() if options},
@@ -45,13 +59,15 @@ def write_report(run: Run, path: str | Path | None = None, n: int = 10_000) -> P
     )
 
 
-def _exhibits(run: Run, n: int) -> Iterator[Framed]:
+def _exhibits(run: Run, n: int) -> list[Framed]:
     """The figures, saved and framed; curves can be pointed at."""
-    folder = run.folder / "figures"
-    for exhibit in gallery(run, n):
-        exhibit.save(folder)
-        panels = [Panel.of(s.thinned()) for s in series(run.log)] if exhibit.name == "curves" else []
-        yield framed(exhibit, folder, scale=0.8, panels=panels)
+    folder, found = run.folder / "figures", []
+    with stage("figures"):
+        for exhibit in gallery(run, n):
+            exhibit.save(folder)
+            panels = [Panel.of(s.thinned()) for s in series(run.log)] if exhibit.name == "curves" else []
+            found.append(framed(exhibit, folder, scale=0.8, panels=panels))
+    return found
 
 
 def _summary(spec: Spec) -> str:
@@ -71,6 +87,7 @@ def _facts(run: Run) -> list[str]:
         f"{run.parameters:,} parameters",
         f"{about.levels:,} kinds of token" if about.kind == "tokens" else shape,
         f"{about.n:,} training examples",
+        *([f"recipe {Path(spec.recipe).stem}"] if spec.recipe else []),
         *([f"given {', '.join(run.given)}"] if run.given else []),
     ]
 
@@ -127,7 +144,12 @@ def _notes(spec: Spec) -> list[str]:
         "Versions: " + ", ".join(f"{name} {text}" for name, text in spec.versions.items()) + ".",
     ]
     if spec.own:
-        notes.append(f"This run used your own {' and '.join(spec.own)}; pass the same again from Python.")
+        notes.append(
+            f"This run used your own {' and '.join(spec.own)}, handed in from Python; of data the run keeps a copy where it is "
+            "small, and --data FILE hands it in again."
+        )
+    if spec.recipe:
+        notes.append(f"Options that were not said are those of the recipe {spec.recipe}; all of them stand above.")
     if spec.warm:
         notes.append(f"It started from the weights of {spec.warm}.")
     return notes

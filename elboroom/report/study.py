@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -68,9 +68,28 @@ def write_report(folder: str | Path, out: str | Path | None = None, score: str |
     facts = [f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in counts.items()]
     facts += [", ".join(part.name for part in parts)]
     facts += [f"{len(failed)} failed"] if failed else []
+    title = subject(rows)
     return write_page(
-        path, "study.html", name=study.name, facts=facts, parts=parts, failed=failed, version=version("elboroom")
+        path,
+        "study.html",
+        name=study.name,
+        title=title,
+        facts=facts,
+        parts=parts,
+        failed=failed,
+        version=version("elboroom"),
     )
+
+
+def subject(rows: Sequence[Row]) -> str:
+    """What was studied: the methods, the data, and what differs between settings: `vae and beta-vae on mnist, by beta`."""
+    methods, places = (list(dict.fromkeys(row[key] for row in rows)) for key in ("method", "data"))
+    named = " and ".join(methods) if len(methods) <= 3 else f"{len(methods)} methods"
+    data = " and ".join(Path(place).name for place in places) if len(places) <= 3 else f"{len(places)} data sets"
+    settings = dict.fromkeys(row["setting"] for row in rows)
+    options = dict.fromkeys(part.rpartition(" ")[0] for some in settings for part in some.split(", ") if some)
+    by = f", by {' and '.join(name.replace('_', ' ') for name in options)}" if options else ""
+    return f"{named} on {data}{by}"
 
 
 def _tail(data: str, sets: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,26 @@ from elboroom.core.problem import Problem
 from elboroom.data.dataset import About
 from elboroom.data.tokens import END, PAD, START, Tokeniser
 from elboroom.families.decoding import Decoding, Greedy
+
+
+def numbers(values: Any, what: str) -> NDArray[Any]:
+    """Values that a caller handed in, as an array of finite real numbers."""
+    try:
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise Problem(f"{what} must be an array of numbers, not {type(values).__name__}") from None
+    if array.dtype.kind not in "buif":
+        raise Problem(f"{what} must be real numbers, not of type {array.dtype}")
+    if wrong := int((~np.isfinite(array)).sum()):
+        raise Problem(f"{wrong:,} of the {what} are NaN or infinite")
+    if array.dtype.itemsize > 4 and array.size and float(np.abs(array).max()) > np.finfo(np.float32).max:
+        raise Problem(f"some of the {what} are larger than {np.finfo(np.float32).max:.2g}, which 32 bits cannot hold")
+    return array
+
+
+def real(values: Any, what: str) -> NDArray[np.float32]:
+    """The same in single precision."""
+    return np.ascontiguousarray(numbers(values, what), dtype=np.float32)
 
 
 class Medium(Protocol):
@@ -39,25 +59,30 @@ class Arrays:
     about: About
 
     def batch(self, x: ArrayLike) -> Batch:
-        """Examples of the model's shape; (n, H, W) and (n, H, W, C) are taken too, and bytes are scaled to [0, 1]."""
-        array, shape = np.asarray(x), self.about.shape
+        """Examples of the model's shape, or one; (n, H, W) and (n, H, W, C) too, and bytes are scaled to [0, 1]."""
+        array, shape = numbers(x, "examples"), self.about.shape
+        if array.shape in (shape, shape[1:] if shape[0] == 1 else shape, (*shape[1:], shape[0])):
+            array = array[None]  # one alone
         if array.ndim == 3 and shape == (1, *array.shape[1:]):
             array = array[:, None]
         elif array.ndim == 4 and array.shape[1:] != shape and shape == (array.shape[3], *array.shape[1:3]):
             array = array.transpose(0, 3, 1, 2)
         if array.shape[1:] != shape or not len(array):
             raise Problem(f"this model takes examples of shape (n, {', '.join(map(str, shape))}), not {array.shape}")
-        if not np.isfinite(array).all():
-            raise Problem(f"{int((~np.isfinite(array)).sum())} of the values are NaN or infinite")
         scale = self._top(array) if self.about.kind == "pixels" else 1
         return Batch(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32) / np.float32(scale)))
 
     def _top(self, array: NDArray[Any]) -> int:
-        """What stands for 1, as it was read to train on: whole numbers are bytes, but for 0 and 1 in black and white."""
+        """What stands for 1, as it was read to train on: the highest level, but for 0 and 1 in black and white."""
         low, high, whole = float(array.min()), float(array.max()), array.dtype.kind in "ui"
-        if low < 0 or high > 255 or (high > 1 and not (whole or np.array_equal(array, np.rint(array)))):
-            raise Problem(f"pixels must be bytes from 0 to 255 or reals in [0, 1], not values from {low:g} to {high:g}")
-        return 255 if high > 1 or (whole and self.about.levels == 256) else 1
+        levels = self.about.levels
+        top = levels - 1 if levels > 2 else 255
+        reals = levels == 0 or not high > 1  # of a model of reals, those from 0 to 255 too
+        if low < 0 or high > top or not (reals or whole or np.array_equal(array, np.rint(array))):
+            raise Problem(
+                f"pixels must be whole numbers from 0 to {top} or reals in [0, 1], not values from {low:g} to {high:g}"
+            )
+        return top if high > 1 or (whole and levels > 2) else 1
 
     def blank(self, n: int) -> Batch:
         return Batch(torch.empty(()).expand(n, *self.about.shape))
@@ -83,7 +108,7 @@ class Sentences:
 
     def batch(self, x: str | Sequence[str]) -> Batch:
         """One sentence or several; words that the model does not know are read as <unk>."""
-        sentences = [x] if isinstance(x, str) else list(x)
+        sentences = [x] if isinstance(x, str) else list(x) if isinstance(x, Iterable) else []
         if not sentences or not all(isinstance(sentence, str) for sentence in sentences):
             raise Problem("this model takes sentences: a list of strings, at least one")
         if any(not sentence.strip() for sentence in sentences):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from elboroom.core.files import remade
 from elboroom.core.problem import Problem
 from elboroom.studies.analysis.table import COLUMNS, finished, write_tables
 from elboroom.studies.engines.pool import Engine, Told
@@ -136,7 +137,10 @@ def _note(index: Index, cell: Cell, told: Told, before: Entry | None, engine: st
 
 def agree(study: Study, folder: Path) -> None:
     """Refuses a folder whose runs this study does not ask for; a study may grow."""
+    remade(folder / FILE)
     if not (folder / FILE).exists():
+        if Index(folder).path.exists():
+            return  # a study whose study.json was damaged; it is written anew
         if folder.exists() and {path.name for path in folder.iterdir()} - {LOCK, HOLDER}:
             raise Problem(f"{folder} exists and is not a study; choose another --out")
         return

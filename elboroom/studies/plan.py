@@ -16,7 +16,10 @@ from elboroom.build.registry import checked
 from elboroom.core.problem import Problem
 from elboroom.data import registry
 from elboroom.data.dataset import DataSet
+from elboroom.data.photos import Photos
 from elboroom.data.text import Reading
+from elboroom.evaluate.disentanglement.registry import find as metric
+from elboroom.evaluate.registry import check_mode
 from elboroom.studies.analysis.table import finished
 from elboroom.studies.engines.work import measured, threads_of, tidy, trained
 from elboroom.studies.schema import Measure
@@ -25,9 +28,12 @@ from elboroom.studies.store import disk
 from elboroom.studies.store.index import Index
 from elboroom.studies.study import Study, settings
 from elboroom.training import session
+from elboroom.training.base import grounded, inherited, read_like
+from elboroom.training.recipe import find
 from elboroom.training.session import Own
-from elboroom.training.spec import Spec, specify
+from elboroom.training.spec import Spec, read_as, specify
 
+OF_DATA = ("labels", "label_kinds", "base")  # options of a cell that are of its data, beside those of reading
 MANY = 10_000  # runs above which a study asks first
 PROBES, STEPS, SKIP = 3, 60, 10  # short runs, their steps, and those of the start that are not timed
 
@@ -44,6 +50,8 @@ def validate(study: Study) -> None:
             raise Problem(f"{study.where}: [[runs]] {number + 1} has no run; a list in it is empty")
     if not study.count:
         raise Problem(f"{study.where} has no run; a list in it is empty")
+    if isinstance(study.measure.mode, str):
+        check_mode(study.measure.mode, [metric(name) for name in study.measure.metrics])
     for cell in settings(study):
         try:
             session.build(specified(cell), Own(), new=True)
@@ -53,14 +61,19 @@ def validate(study: Study) -> None:
 
 def same_data(folder: Path) -> None:
     """Refuses a study whose data are not those any more that its finished runs have seen."""
-    seen: dict[tuple[str, int | None], str] = {}
+    seen: dict[tuple[Any, ...], str] = {}
     for name, entry in finished(folder, Index(folder).read()).items():
-        where = (entry.cell.data, entry.cell.size)
+        cell = entry.cell
+        where = (
+            cell.data,
+            cell.size,
+            *(cell.options.get(name) for name in (*OF_DATA, *Reading.model_fields, *Photos.model_fields)),
+        )
         if not (folder / "runs" / name / "spec.json").exists():
             continue
         kept = Spec.read(folder / "runs" / name).data["hash"]
         if where not in seen:
-            seen[where] = specified(entry.cell).data["hash"]
+            seen[where] = specified(cell).data["hash"]
         if kept != seen[where]:
             raise Problem(f"{where[0]} has changed since {name} was trained on it; start a new study")
 
@@ -69,9 +82,19 @@ def specified(cell: Cell) -> Spec:
     """The spec that a run of a cell will have."""
     options = dict(cell.options)
     said = {name: options.pop(name) for name in Reading.model_fields if name in options}
-    reading = checked(Reading, said)
-    data = _data(cell.data, cell.size, tuple(sorted(said.items())), _changed(cell.data))
-    return specify(cell.method, data, cell.data, cell.size, options | {"seed": cell.seed}, reading)
+    photos = checked(Photos, {name: options.pop(name) for name in Photos.model_fields if name in options})
+    recipe = find(options.pop("recipe")) if "recipe" in options else None
+    reading, (labels, kinds, base) = read_as(said, cell.method, recipe), (options.pop(name, None) for name in OF_DATA)
+    told = reading.model_dump(exclude_defaults=True)
+    changed = tuple(_changed(str(path)) for path in (cell.data, labels) if path)
+    data = _data(cell.data, cell.size, tuple(sorted(told.items())), labels, kinds, changed, photos)
+    ground, options = None, options | {"seed": cell.seed}
+    if base:
+        ground, under = grounded(Path(base))
+        options, data = inherited(under, options, reading), read_like(data, Path(base))
+    return specify(
+        cell.method, data, cell.data, cell.size, options, reading, labels, ground, recipe=recipe, photos=photos
+    )
 
 
 def _changed(source: str) -> int:
@@ -80,8 +103,16 @@ def _changed(source: str) -> int:
 
 
 @lru_cache(4)
-def _data(source: str, size: int | None, said: tuple[tuple[str, Any], ...], changed: int) -> DataSet:
-    return registry.load(source, size=size, reading=checked(Reading, dict(said)))
+def _data(
+    source: str,
+    size: int | None,
+    said: tuple[tuple[str, Any], ...],
+    labels: str | None,
+    kinds: str | None,
+    changed: tuple[int, ...],
+    photos: Photos,
+) -> DataSet:
+    return registry.load(source, size, None, checked(Reading, dict(said)), labels, kinds, photos=photos)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,16 @@ from rich.progress import BarColumn, Progress, TextColumn
 from elboroom.studies.engines.pool import Told
 from elboroom.studies.space import Cell
 from elboroom.training.fit import Fit
+from elboroom.training.recipe import find
 
 STEPS = Fit().steps
 
 
 def steps_of(cell: Cell) -> int:
     """How long a run is."""
-    return int(cell.options.get("steps", STEPS))
+    known = find(cell.options["recipe"]) if "recipe" in cell.options else None
+    of_recipe = (known.method.get(cell.method, {}) | known.options).get("steps", STEPS) if known else STEPS
+    return int(cell.options.get("steps", of_recipe))
 
 
 def duration(seconds: float) -> str:
@@ -44,7 +47,7 @@ class Board:
         self.console = Console(stderr=True)
         self.progress: Progress | None = None
         if self.console.is_terminal:
-            columns = (BarColumn(24), TextColumn("{task.description}"))
+            columns = (BarColumn(24), TextColumn("{task.description}", markup=False))
             self.progress = Progress(*columns, console=self.console)
             self.task = self.progress.add_task(self.line, total=max(1, total), completed=done)
             self.progress.start()

@@ -6,6 +6,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+from elboroom.core.calls import asked
 from elboroom.core.problem import Problem, unknown
 from elboroom.loggers import named
 from elboroom.studies.driver import Grid, drive
@@ -37,6 +38,7 @@ def place(study: Study, source: str | Path, out: str | Path | None) -> Path:
     return Path(source) if (Path(source) / FILE).exists() else Path("studies") / study.name
 
 
+@asked
 def run_study(
     study: Study,
     folder: Path,

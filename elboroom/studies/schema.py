@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_serializer, model_validator
 
 from elboroom.core.problem import Problem, nearest
 from elboroom.evaluate.disentanglement.registry import find
@@ -64,7 +64,7 @@ class Tables(_Strict):
     name: str = ""
     data: str | list[str] = "dsprites"
     size: int | list[int] | None = None
-    seeds: int | list[int] = 1
+    seeds: StrictInt | list[StrictInt] = 1
     draw_seed: int = Field(0, ge=0)
     every: dict[str, Any] = Field(default_factory=dict)  # options of every run
     runs: list[dict[str, Any]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.registry import find
 from elboroom.studies.driver import whole
+from elboroom.studies.engines.work import numbers_of
 from elboroom.studies.space import Block, Cell, shown
 from elboroom.studies.store.index import Entry
 from elboroom.studies.study import Study
@@ -114,7 +114,7 @@ class Trials:
     def done(self, cell: Cell, folder: Path) -> None:
         """Tells every trial that waits for this run; one that has all its runs gets their median."""
         self.finished.add(cell.name)
-        entry = json.loads((folder / "metrics.json").read_text()).get(self.goal.metric, {})
+        entry = numbers_of(folder).get(self.goal.metric, {})
         if entry.get("value") is None:
             return self.failed(cell)
         for number in [n for n, values in self.waiting.items() if cell.name in values]:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from elboroom.core.problem import Problem, nearest
+from elboroom.data import labels
 from elboroom.data.sources import SOURCES
 from elboroom.methods import card
+from elboroom.training import recipe
 
 PLACES = ("method", "data", "size", "seed")  # what a cell has beside its options
 ZIP = "zip must be a table of lists, as in zip = { off = [1, 10], diag = [10, 100] }"
@@ -176,7 +178,7 @@ class Block:
         for values in self.drawn() if drawn is None else [drawn]:
             for choices in product(*self.axes):
                 said = {key: value for choice in choices for key, value in choice.items()} | dict(values)
-                options = {key: value for key, value in said.items() if key not in PLACES}
+                options = {key: lasting(key, value) for key, value in said.items() if key not in PLACES}
                 size = said.get("size")
                 yield Cell(str(said["method"]), source(said["data"]), size, said.get("seed", 0), options)
 
@@ -190,6 +192,15 @@ def _together(zipped: Any) -> tuple[dict[str, Any], ...]:
         said = ", ".join(f"{key} {count}" for key, count in lengths.items())
         raise Problem(f"lists in a zip must have the same length; these are: {said}")
     return tuple(dict(zip(zipped, values, strict=True)) for values in zip(*zipped.values(), strict=True))
+
+
+def lasting(name: str, value: Any) -> Any:
+    """An option; a table of labels, a base and a recipe by a path that holds wherever a worker runs."""
+    if name == "recipe" and isinstance(value, str):
+        return recipe.lasting(value)
+    if name == "base" and isinstance(value, str):
+        return str(Path(value).expanduser().resolve())
+    return labels.lasting(value) if name == "labels" and isinstance(value, str) else value
 
 
 def source(data: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,17 +9,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from elboroom.core.files import refuse_links, write_json
+from elboroom.core.files import read_json, refuse_links, write_json
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
 from elboroom.methods import card
 from elboroom.studies import schema as tables_
 from elboroom.studies.along import presets as presets
 from elboroom.studies.schema import Measure, Search, Tables
-from elboroom.studies.space import ZIP, Block, Cell, shown, source
+from elboroom.studies.space import ZIP, Block, Cell, lasting, shown, source
 from elboroom.training.fit import Fit
 
 FILE = "study.json"
+MOST = 1_000_000  # seeds of a setting
 WHOLE = 500  # settings up to which every combination is tried before the first run; above, every value of every axis
 
 
@@ -133,7 +133,8 @@ class Study:
     def kept(self) -> dict[str, Any]:
         """Its tables as they are kept: plain, and with paths to data that hold wherever they are read."""
         tables = self.tables.model_dump(exclude={"name"})
-        return _settled(tables) | {"runs": [_settled(entry) for entry in tables["runs"]]}
+        runs = [_settled(entry) for entry in tables["runs"]]
+        return _settled(tables) | {"every": _settled(tables["every"]), "runs": runs}
 
     @classmethod
     def read(cls, source: str | Path) -> Study:
@@ -142,16 +143,17 @@ class Study:
         if (path / FILE).exists():
             refuse_links(path)
             try:
-                entry = json.loads((path / FILE).read_text())
-            except ValueError as error:
-                raise Problem(
-                    f"{path / FILE} is damaged ({error}); run again with the .toml file of the study"
-                ) from None
+                entry = read_json(path / FILE)
+            except Problem as problem:
+                raise Problem(f"{problem}; run again with the .toml file of the study and --out {path}") from None
             return cls.of({key: value for key, value in entry.items() if key != "format"}, str(path / FILE))
         if path.is_dir():
             raise Problem(f"{path} is not the folder of a study; it has no {FILE}")
         if path.is_file():
-            return cls._parsed(path.read_text(encoding="utf-8"), str(path))
+            try:
+                return cls._parsed(path.read_text(encoding="utf-8"), str(path))
+            except UnicodeDecodeError as error:
+                raise Problem(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
         if str(source) in presets():
             text = (files("elboroom.studies") / "presets" / f"{source}.toml").read_text(encoding="utf-8")
             return cls._parsed(text, str(source))
@@ -163,7 +165,7 @@ class Study:
     def _parsed(cls, text: str, where: str) -> Study:
         try:
             return cls.of(tomllib.loads(text), where)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise Problem(f"{where} is not valid TOML: {error}") from None
 
     @classmethod
@@ -173,8 +175,11 @@ class Study:
 
 
 def _settled(table: dict[str, Any]) -> dict[str, Any]:
-    """A table whose paths to data hold wherever it is read."""
+    """A table whose paths hold wherever it is read."""
     said = {key: value for key, value in table.items() if key in ("data", "zip") and value}
+    for key in ("labels", "base", "recipe"):
+        if isinstance(value := table.get(key), str | list):
+            said[key] = [lasting(key, each) for each in value] if isinstance(value, list) else lasting(key, value)
     if isinstance(said.get("zip"), dict):
         said["zip"] = _settled(said["zip"])
     if "data" in said:
@@ -207,8 +212,11 @@ def _in_proportion(said: Any, share: float) -> Any:
 
 
 def _seeds(said: Any) -> list[int]:
-    seeds = list(range(said)) if isinstance(said, int) else said
-    whole = isinstance(seeds, list) and all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in seeds)
+    many = isinstance(said, int) and not isinstance(said, bool)
+    if many and not 0 <= said <= MOST:
+        raise Problem(f"seeds must be 0 to {MOST:,}, not {said:,}")
+    seeds = list(range(said)) if many else said
+    whole = isinstance(seeds, list) and all(type(s) is int and 0 <= s < 2**63 for s in seeds)
     if not whole:
         raise Problem(f"seeds must be a number of seeds or a list of them, not {said!r}")
     return list(seeds)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy.stats import entropy
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
@@ -168,6 +169,7 @@ def dci(
     settings: dict[str, Any] = {"n": len(fit) + len(held), "train": len(fit), "test": len(held)}
     settings["informativeness"] = INFORMATIVENESS[mode]
     settings |= {"regressor": regressor} if mode == "paper" else {}
+    settings["scikit_learn"] = sklearn.__version__  # whose trees and importances are not the same in every version
     reason = "" if len(found) > 1 else "disentanglement has no meaning for a single factor"
     return Result(parts["disentanglement"], mode, settings=settings, parts=parts, reason=reason)
 

@@ -78,7 +78,7 @@ def _matrix(source: Source, seed: int, mode: str, n: int, discrete: bool) -> tup
 
 @metric("infom", title="InfoM, modularity", better="high", modes=("paper",), needs="bins", interval=HalfSamples())
 def measure_infom(source: Source, seed: int, mode: str, n: int = 10_000, discrete: bool = False) -> Result:
-    """InfoM, modularity: how much of the information of a dimension is about one factor."""
+    """InfoM, modularity: how much of the information of a dimension is about one factor; an empty one counts 0."""
     return _concentrated(1, source, seed, mode, n, discrete)
 
 
@@ -98,7 +98,11 @@ def _concentrated(axis: int, source: Source, seed: int, mode: str, n: int, discr
     if information[live].shape[axis] == 1:
         reason = "InfoM needs two factors; there is one" if axis else "InfoC needs two active dimensions; there is one"
         return Result(None, mode, settings=settings, parts=parts, reason=reason)
-    return Result(concentration(information[live], axis), mode, settings=settings, parts=parts)
+    empty = int((information[live].sum(axis) <= 0).sum())
+    what = "dimension" if axis else "factor"
+    note = f"{empty} {what}{'s' * (empty != 1)} without information count{'s' * (empty == 1)} 0" if empty else ""
+    settings["empty"] = empty  # they would be 0 / 0, and are left out by some
+    return Result(concentration(information[live], axis), mode, settings=settings, parts=parts, note=note)
 
 
 @metric("infoe", title="InfoE, explicitness", better="high", modes=("paper",), needs="values", interval=HalfSamples())

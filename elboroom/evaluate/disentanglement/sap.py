@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
 from elboroom.evaluate.boosting import cores
@@ -18,7 +22,7 @@ from elboroom.evaluate.disentanglement.registry import metric
 from elboroom.evaluate.disentanglement.source import THRESHOLD, Source, stream
 from elboroom.evaluate.result import Result
 
-MODES = ("dlib", "dlib-continuous", "paper")
+MODES = ("dlib", "dlib-continuous", "paper", "group")
 FEW = 4  # classes up to which every assignment of classes to intervals is tried
 Matrix = NDArray[np.float64]
 
@@ -28,29 +32,46 @@ Matrix = NDArray[np.float64]
     title="Separated attribute predictability",
     better="high",
     modes=MODES,
-    needs={"dlib": "classes", "dlib-continuous": "values", "paper": "values"},
-    interval={"dlib": HalfSamples(10), "dlib-continuous": Bootstrap(), "paper": Bootstrap()},
+    needs={"dlib": "classes", "dlib-continuous": "values", "paper": "values", "group": "values"},
+    interval={"dlib": HalfSamples(10), "dlib-continuous": Bootstrap(), "paper": Bootstrap(), "group": Bootstrap()},
 )
-def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5_000, n: int = 10_000) -> Result:
+def sap(
+    source: Source,
+    seed: int,
+    mode: str,
+    train: int = 10_000,
+    test: int = 5_000,
+    n: int = 10_000,
+    correlation: float = 0.5,
+) -> Result:
     """mean_k S_(1)k - S_(2)k, with S_jk how well dimension j alone predicts factor k (Kumar et al. 2018).
 
-    train, test: points of the classifiers in mode dlib. n: points in mode paper.
+    train, test: points of the classifiers in mode dlib. n: points in modes paper and group. group: as paper, with dimensions
+    that are correlated by more than `correlation` as one.
     """
     rng = stream(seed, "sap", mode)
     settings: dict[str, Any] = {"n": n}
-    if mode == "paper":
+    if mode in ("paper", "group"):
         index = source.draw(rng, n)
-        codes, factors = source.codes_at(index, rng), source.factors_at(index)
-        s = squared_correlation(codes, source.values_at(index))
+        codes, factors, values = source.codes_at(index, rng), source.factors_at(index), source.values_at(index)
+        s = squared_correlation(codes, values)
         for k in (k for k, kind in enumerate(source.kinds) if kind == "categorical"):
             s[:, k] = [balanced_accuracy(column, factors[:, k]) for column in codes.T]
         active = codes.std(0) >= THRESHOLD
         s[~active] = 0
+        together = groups(codes, active, correlation) if mode == "group" else []
+        if together:
+            s = np.stack([
+                s[dims[0]] if len(dims) == 1 else _jointly(codes[:, dims], factors, values, source.kinds) for dims in together
+            ])  # fmt: skip
         settings |= {"n": len(index), "threshold": THRESHOLD, "active": int(active.sum())}
         ceilings = [
             1 - 1 / m if kind == "categorical" else 1 for m, kind in zip(source.sizes, source.kinds, strict=True)
         ]
         parts: dict[str, Any] = {"scores": s, "gaps": gap(s), "ceiling": float(np.mean(ceilings))}
+        if mode == "group":
+            settings |= {"correlation": correlation}
+            parts |= {"groups": [dims.tolist() for dims in together]}
         return Result(float(gap(s).mean()), mode, settings=settings, parts=parts)
     fit, held = source.split(rng, train, test)
     codes = source.codes_at(fit, rng)
@@ -63,6 +84,36 @@ def sap(source: Source, seed: int, mode: str, train: int = 10_000, test: int = 5
     if not (codes.std(0) > 1e-12).any():
         s = np.zeros_like(s)  # no dimension tells anything
     return Result(float(gap(s).mean()), mode, settings=settings, parts={"scores": s, "gaps": gap(s)})
+
+
+def groups(codes: Floats, active: NDArray[np.bool_], correlation: float) -> list[Ints]:
+    """Dimensions in groups, each by its numbers: active ones correlated by more than this, and those that such ones lead to."""
+    z = codes - np.mean(codes, 0, dtype=np.float64)
+    norm = np.sqrt((z**2).sum(0))
+    alike = (np.abs(z.T @ z) > correlation * np.outer(norm, norm)) & np.outer(active, active)
+    label = connected_components(csr_matrix(alike), directed=False)[1]
+    return [np.flatnonzero(label == g) for g in range(label.max() + 1)]
+
+
+def _jointly(codes: Floats, factors: Ints, values: NDArray[Any], kinds: Sequence[str]) -> Matrix:
+    """How well some dimensions together predict each factor, (K,): R^2 of a plane; of categories, thresholds on the line along
+    which linear discriminants tell them best. Of one dimension both would be what it scores alone."""
+    found = np.zeros(factors.shape[1])
+    for k, kind in enumerate(kinds):
+        if kind == "categorical":
+            line = LinearDiscriminantAnalysis(n_components=1).fit_transform(codes, factors[:, k])[:, 0]
+            found[k] = balanced_accuracy(line, factors[:, k])
+        else:
+            found[k] = _plane(codes, values[:, k])
+    return found
+
+
+def _plane(codes: Floats, values: NDArray[Any]) -> float:
+    """R^2 of a linear regression on several dimensions."""
+    z = codes - np.mean(codes, 0, dtype=np.float64)
+    z, v = z / z.std(0), values - np.mean(values, dtype=np.float64)
+    rest = v - z @ np.linalg.lstsq(z, v, rcond=1e-9)[0]
+    return 1 - float((rest**2).sum() / (v**2).sum())
 
 
 def squared_correlation(codes: Floats, values: NDArray[Any]) -> Matrix:

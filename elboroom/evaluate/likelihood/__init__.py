@@ -3,6 +3,7 @@
 from elboroom.evaluate.likelihood.measure import (
     active_units,
     aggregate_rate,
+    bound,
     evaluate,
     evidence,
     log_likelihood,
@@ -13,6 +14,7 @@ from elboroom.evaluate.likelihood.measure import (
 __all__ = [
     "active_units",
     "aggregate_rate",
+    "bound",
     "evaluate",
     "evidence",
     "log_likelihood",

@@ -13,13 +13,15 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.kl import per_example
-from elboroom.core.law import law_of
+from elboroom.core.kl import per_example, require_density
+from elboroom.core.law import capabilities
+from elboroom.core.model import LatentModel
 from elboroom.divergences.samples import at_least
+from elboroom.evaluate.likelihood.dealt import Weigh
 from elboroom.evaluate.likelihood.dual import dual_values
 from elboroom.evaluate.likelihood.posthoc import posthoc
 from elboroom.evaluate.likelihood.proposal import Kind, fitted
-from elboroom.evaluate.likelihood.weighted import CHUNK, Weigh, Weighted
+from elboroom.evaluate.likelihood.weighted import CHUNK, Weighted
 from elboroom.evaluate.registry import Quantity, family, named
 from elboroom.evaluate.result import Result, mean
 from elboroom.evaluate.split import Split
@@ -37,6 +39,7 @@ ENOUGH = 30  # rows of which a mean and its error tell whether a rate can be
 GIVES = {
     "distortion": Quantity("Distortion", "low"),
     "squared_error": Quantity("Squared error", "low"),
+    "error_per_pixel": Quantity("Squared error per pixel", "low"),
     "rate": Quantity("Rate", "neither"),
     "elbo": Quantity("ELBO", "high"),
     "rate_per_dim": Quantity("Rate, summed over dimensions", "neither"),
@@ -67,7 +70,7 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Result]:
     for batch in split.batches(max(1, min(256, CHUNK // samples))):
         draw = Draw(split.model, batch, samples)
         nll.append(draw.nll.mean(0).double().cpu())
-        levels = law_of(type(draw.px)).levels
+        levels = capabilities(draw.px).levels
         if not split.is_text:
             error.append((draw.px.mean - batch.x).square().mean(0).flatten(1).sum(1).double().cpu())
         if split.has_density:
@@ -77,7 +80,11 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Result]:
     settings = split.settings | {"samples": samples}
     found = {"distortion": mean(torch.cat(nll), "E_q -log p(x|z)", "nats", settings)}
     if error:
-        found["squared_error"] = mean(torch.cat(error), "E_q |x - E[x|z]|^2", "per example", settings)
+        squares = torch.cat(error)
+        found["squared_error"] = mean(squares, "E_q |x - E[x|z]|^2", "per example", settings)
+        if split.data.about.kind == "pixels":
+            each = squares / math.prod(split.data.about.shape)
+            found["error_per_pixel"] = mean(each, "E_q |x - E[x|z]|^2", "per pixel and channel", settings)
     if not split.has_density:
         return named(found | {"rate": _refused(split, "rate"), "elbo": _refused(split, "elbo", NO_BOUND)})
     rates = mean(torch.cat(rate), "KL(q(z|x) || p(z))", "nats", settings)
@@ -96,15 +103,17 @@ def evidence(split: Split, samples: int = 1) -> dict[str, Result]:
     return named(found)
 
 
-def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian") -> Result:
+def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian", until: float | None = None) -> Result:
     """log (1/K) sum_k w_k, averaged over the split: a lower bound of log p(x) in expectation that tightens with K.
 
     A posterior that is sampled without a density has weights of a fitted proposal, and the estimator says so.
+
+    until: nats; K is doubled until that raises the bound by less
     """
     at_least(samples, 1, "the number of samples")
     name = f"iw-{samples}"
     if not split.has_density:
-        return fitted(split, samples, proposal) if is_sampled(split.model) else _refused(split, name, NO_BOUND)
+        return fitted(split, samples, proposal, until) if is_sampled(split.model) else _refused(split, name, NO_BOUND)
 
     def weights_of(batch: Batch) -> Weigh:
         if isinstance(split.model.posterior, NoLatent):  # all weights are p(x)
@@ -112,8 +121,23 @@ def log_likelihood(split: Split, samples: int = 100, proposal: Kind = "gaussian"
             return lambda count: one.expand(count, -1)
         return lambda count: log_weights(Draw(split.model, batch, count))
 
-    found = Weighted(split, samples, weights_of)
-    return found.number(name, {"elbo_of_these_rows": found.elbo})
+    found = Weighted(split, samples, weights_of, until)
+    return found.number(f"iw-{found.samples}", {"elbo_of_these_rows": found.elbo})
+
+
+@torch.no_grad()
+def bound(model: LatentModel, batch: Batch, samples: int = 100) -> Tensor:
+    """log (1/K) sum_k w_k of every example of a batch, (B,); refuses a model without densities."""
+    at_least(samples, 1, "the number of samples")
+    for law in model.families:
+        require_density(law, "a bound of log p(x)")
+    if isinstance(model.posterior, NoLatent):  # all weights are p(x)
+        samples = 1
+    log_w = log_weights(Draw(model, batch, samples)).double().cpu()  # (K, B)
+    return torch.logsumexp(log_w, 0) - math.log(samples)
+
+
+MOST_NATS = 300  # of a word: what is beyond cannot be written as a number
 
 
 def perplexity(split: Split, bound: Result) -> Result:
@@ -125,16 +149,23 @@ def perplexity(split: Split, bound: Result) -> Result:
         return Result(None, bound.estimator, "per word", reason=bound.reason)
     words = split.data.words[split.rows]
     nats, spread = per_word(-bound.each, words)
-    errors = {"sampling": math.exp(nats) * spread}
+    if nats > MOST_NATS:
+        reason = f"it is above e^{MOST_NATS} per word: this model has hardly been trained"
+        return Result(None, bound.estimator, "per word", reason=reason)
+    errors, per_nat = {"sampling": math.exp(nats) * spread}, math.exp(nats) / float(words.mean())
     if "importance_noise" in bound.errors:
-        errors["importance_noise"] = math.exp(nats) * bound.errors["importance_noise"] / float(words.mean())
-    return Result(math.exp(nats), bound.estimator, "per word", bound.settings | {"words": int(words.sum())}, errors)
+        errors["importance_noise"] = per_nat * bound.errors["importance_noise"]
+    parts = {name: bound.parts[name] for name in ("effective_samples",) if name in bound.parts}
+    parts["unknown_words"] = split.unknown_words
+    note = f"too high by {per_nat * bound.parts['gain_of_doubling']:.2g} or more" if bound.note else ""
+    settings = bound.settings | {"words": int(words.sum())}
+    return Result(math.exp(nats), bound.estimator, "per word", settings, errors, parts=parts, note=note)
 
 
 @torch.no_grad()
 def mutual_information(split: Split) -> Result:
     """I(x; z) = E log q(z|x) - log q(z), q(z) the mixture over all rows of the split: it cannot exceed log M."""
-    q = law_of(split.model.families[0])
+    q = capabilities(split.model.families[0])
     if not q.has_density:
         return _refused(split, "split")
     if q.slow_density:
@@ -187,26 +218,28 @@ def aggregate_rate(rate: Result, information: Result, many: bool = False) -> Res
 
 
 def evaluate(
-    split: Split, samples: int = 100, iw_most: int | None = 1000, proposal: Kind = "gaussian"
-) -> dict[str, Result]:
+    split: Split, samples: int = 100, iw_most: int | None = 1000, proposal: Kind = "gaussian",
+    iw_until: float | None = None,
+) -> dict[str, Result]:  # fmt: skip
     """All of the above. IW-K, which decodes K times, looks at no more than `iw_most` rows.
 
     proposal: what is fitted to a q(z|x) that can only be sampled
+    iw_until: nats; K is doubled until that raises the bound by less
 
     A deterministic encoder has no bound of its own; a post-hoc one stands beside it, under a name of its own. So does
     what a critic says of the KL, which is no bound.
     """
     found, few = evidence(split), split.few(iw_most)
     lost = split.has_density and found["rate"].value is None
-    found["log_likelihood"] = found["elbo"] if lost else log_likelihood(few, samples, proposal)
+    found["log_likelihood"] = found["elbo"] if lost else log_likelihood(few, samples, proposal, iw_until)
     found |= dual_values(few)
     if not (split.has_density or is_sampled(split.model)) and split.tuning is not None:
-        found["log_likelihood_posthoc"] = posthoc(few, samples)
+        found["log_likelihood_posthoc"] = posthoc(few, samples, iw_until)
     if split.is_text:
         for name in ("log_likelihood", "log_likelihood_posthoc"):
             if name in found:
                 found[name.replace("log_likelihood", "perplexity")] = perplexity(few, found[name])
-    part = split if law_of(split.model.families[0]).diagonal else split.few(PAIRS)
+    part = split if capabilities(split.model.families[0]).diagonal else split.few(PAIRS)
     found["mutual_information"] = mutual_information(part)
     rate = found["rate"] if part is split else evidence(part)["rate"]
     found["aggregate_rate"] = aggregate_rate(rate, found["mutual_information"], split.has_many_priors)
@@ -217,7 +250,7 @@ def evaluate(
 @family("likelihood", "split", GIVES)
 def of_run(
     subject: Subject, split: str | None = None, samples: int = 100, most: int = 10_000, iw_most: int | None = 1000,
-    seed: int = 0, proposal: Kind = "gaussian",
+    seed: int = 0, proposal: Kind = "gaussian", iw_until: float | None = None,
 ) -> dict[str, Result]:  # fmt: skip
     """ELBO and its parts, IW-K, rate per dimension, active units and mutual information."""
-    return evaluate(subject.run.split(split, most, seed), samples, iw_most, proposal)
+    return evaluate(subject.run.split(split, most, seed), samples, iw_most, proposal, iw_until)

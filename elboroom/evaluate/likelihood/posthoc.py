@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from elboroom.core.batch import Batch
-from elboroom.evaluate.likelihood.weighted import Weigh, Weighted
+from elboroom.evaluate.likelihood.dealt import Weigh
+from elboroom.evaluate.likelihood.weighted import Weighted
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.fitted import of_prior, proposed
@@ -21,7 +22,7 @@ NARROW, WIDE = -8, 3  # tau, as powers of two of the standard deviation of the c
 RIDGE = 1e-6  # of the mean variance of the codes, in the directions that they do not use
 
 
-def posthoc(split: Split, samples: int = 100) -> Result:
+def posthoc(split: Split, samples: int = 100, until: float | None = None) -> Result:
     """log (1/K) sum_k p(x|z_k) p(z_k) / r(z_k|x), r proportional to p(z) N(z; E[z|x], tau^2 I), tau chosen on the tuning rows.
 
     The prior is the model's own, or where it has none, the Gaussian of the codes of training rows; where it is no Gaussian, r
@@ -38,7 +39,7 @@ def posthoc(split: Split, samples: int = 100) -> Result:
     most = max(scale, 1.0) if fitted is None else scale  # codes may be narrower than the prior they stand under
     widths = [scale * 2.0**k for k in range(NARROW, WIDE + 1 + math.ceil(math.log2(most / scale)))]
 
-    def bound(split: Split, samples: int, tau: float) -> Weighted:
+    def bound(split: Split, samples: int, tau: float, until: float | None = None) -> Weighted:
         def weights_of(batch: Batch) -> Weigh:
             code = split.model.q(batch).mean
             p = fitted or split.model.p(batch)
@@ -54,13 +55,14 @@ def posthoc(split: Split, samples: int = 100) -> Result:
 
             return weigh
 
-        return Weighted(split, samples, weights_of)
+        return Weighted(split, samples, weights_of, until)
 
     few = min(samples, 16)
     tau = max(widths, key=lambda t: bound(tuning, few, t).each.mean().item())
     name, whose = ("", "own") if fitted is None else (", prior of codes", "gaussian of codes")
-    name += " + prior" * bool(mixed and of_prior(samples))
-    return bound(split, samples, tau).number(f"posthoc iw-{samples}{name}", tau=tau, prior=whose)
+    found = bound(split, samples, tau, until)
+    name += " + prior" * bool(mixed and of_prior(found.samples))
+    return found.number(f"posthoc iw-{found.samples}{name}", tau=tau, prior=whose)
 
 
 def gaussian_of(codes: Tensor) -> MultivariateNormal:

@@ -16,8 +16,9 @@ from zuko.flows import MAF
 
 from elboroom.core.batch import Batch
 from elboroom.core.kl import has_density
-from elboroom.core.law import Law, law_of
-from elboroom.evaluate.likelihood.weighted import Weigh, Weighted
+from elboroom.core.law import Law, capabilities, law_of
+from elboroom.evaluate.likelihood.dealt import Weigh
+from elboroom.evaluate.likelihood.weighted import Weighted
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.fitted import WIDER, Fit, around, gaussian, of_prior, proposed, some_draws
@@ -27,21 +28,24 @@ Kind = Literal["gaussian", "flow"]
 NAMES = {"gaussian": ("gaussian", "wrapped normal"), "flow": ("flow", "wrapped flow")}  # on R^d, on the ball
 
 
-def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian") -> Result:
+def fitted(split: Split, samples: int = 100, kind: Kind = "gaussian", until: float | None = None) -> Result:
     """log (1/K) sum_k p(x|z_k) p(z_k) / m(z_k|x), z_k ~ m = 0.9 r + 0.1 p(z), r fitted to draws of q(z|x): a lower bound of
     log p(x)."""
-    on_ball = law_of(split.model.families[0]).space == "ball"
-    name = f"iw-{samples}, fitted {NAMES[kind][on_ball]}"
-    name += " + prior" * bool(of_prior(samples))
+    on_ball = capabilities(split.model.families[0]).space == "ball"
+
+    def name(samples: int) -> str:
+        return f"iw-{samples}, fitted {NAMES[kind][on_ball]}" + " + prior" * bool(of_prior(samples))
+
     if not has_density(split.model.families[1]):
-        return Result(None, name, "nats", reason="not a bound: p(z) has no density")
+        return Result(None, name(samples), "nats", reason="not a bound: p(z) has no density")
     fit = gaussian if kind == "gaussian" else flow(split.tuning or split.few(256))
 
     def weights_of(batch: Batch) -> Weigh:
         r = around(split.model.q(batch), fit)
         return lambda count: proposed(split.model, batch, r, count)
 
-    return Weighted(split, samples, weights_of).number(name, scale=WIDER)
+    found = Weighted(split, samples, weights_of, until)
+    return found.number(name(found.samples), scale=WIDER)
 
 
 class Scaled(Law):

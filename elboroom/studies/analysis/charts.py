@@ -23,6 +23,7 @@ Drawn = tuple[Figure, list[Row]]
 Chart = Callable[[Scores], Drawn]
 ORDER = (0, 6, 3, 1, 7, 2, 4, 8, 5, 9)  # of the palette: neighbours are far apart
 MANY = 400  # runs above which points are drawn as pixels, also in an SVG
+LABELLED = 14  # settings of a method at most whose strengths stand beside their points; of more, the ends
 MOST = 6  # metrics at most in a figure of many panels
 
 
@@ -162,6 +163,35 @@ def trade_off(scores: Scores) -> Drawn:
         ax.set_xlabel("distortion, nats")
     legend(figure, scores)
     return figure, points(scores, ["distortion", *names])
+
+
+@chart
+def errors(scores: Scores) -> Drawn:
+    """Each metric against the error per pixel: the median of every setting, joined from weak to strong (Kumar et al. 2018)."""
+    names = [name for name in main_metrics(scores) if name in scores.supervised]
+    if "error_per_pixel" not in scores.columns or not names:
+        raise Problem("no run of images has both an error per pixel and a metric of factors")
+    figure, axes = small_multiples(len(names), 2, height=2.9)
+    colours = tints(scores)
+    for ax, name in zip(axes, names, strict=True):
+        for method in scores.methods:
+            at = []
+            for setting, strength in scores.settings(method):
+                x, y = (scores.of_method(column, method, setting) for column in ("error_per_pixel", name))
+                if len(x) and len(y):
+                    at.append((float(np.median(x)), float(np.median(y)), strength))
+            xs, ys = [x for x, _, _ in at], [y for _, y, _ in at]
+            ax.plot(xs, ys, color=colours[method], marker="o", markersize=3.5, linewidth=1)
+            for at_x, at_y, strength in at if len(at) <= LABELLED else [*at[:1], *at[-1:]]:
+                if strength is not None:
+                    beside: dict[str, Any] = {"xytext": (3, 3), "textcoords": "offset points"}
+                    ax.annotate(shown(strength), (at_x, at_y), **beside, fontsize=6, color=colours[method])
+        ax.set_title(title(name))
+        ax.set_xlabel("squared error per pixel")
+        ax.margins(0.08)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+    legend(figure, scores)
+    return figure, points(scores, ["error_per_pixel", *names])
 
 
 def scatter(ax: Axes, scores: Scores, x: str, y: str) -> None:

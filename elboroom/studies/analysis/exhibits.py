@@ -28,6 +28,10 @@ def exhibits(scores: Scores, folder: Path, tail: str, score: str | None, n: int)
         ("trade-off", "Reconstruction against disentanglement",
          "One point per run, larger for stronger settings: upper left is best.",
          lambda: charts.trade_off(scores)),
+        ("errors", "Scores against error per pixel",
+         "The median of every setting, its strength beside it, joined from the weakest to the strongest: upper left is best. "
+         "A method whose line lies above another has more of the score at the same reconstruction.",
+         lambda: charts.errors(scores)),
         ("plane", "Rate-distortion plane",
          "One point per run. A line of equal ELBO trades a nat of rate for a nat of distortion; a better model lies below it.",
          lambda: charts.plane(scores)),

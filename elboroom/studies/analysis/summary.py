@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,15 @@ def summary(
 
 
 def digits(value: Any) -> str:
-    """A number of a table: whole ones as they are, three decimals below ten, two below a thousand."""
+    """A number of a table: whole ones as they are, three decimals below ten, two below a thousand, three digits if small."""
+    if isinstance(value, Decimal):
+        value = float(value)
     if not isinstance(value, float | int) or isinstance(value, bool):
         return "" if value is None else str(value)
     if float(value).is_integer() or abs(value) >= 1000:
         return f"{value:,.0f}"
+    if abs(value) < 0.01:
+        return f"{value:.3g}"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,29 +16,34 @@ import duckdb
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from elboroom.core.problem import Problem
+from elboroom.core.calls import asked
+from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement.udr import udr
 from elboroom.evaluate.result import Result
 from elboroom.methods import card
-from elboroom.studies.engines.work import CODES, readable
+from elboroom.studies.engines.work import CODES, numbers_of, readable
 from elboroom.studies.space import Cell, shown
 from elboroom.studies.store.index import Entry, Index
 from elboroom.studies.study import Study, axes
 from elboroom.training.checkpoint import write
 
 RESULTS, TIMINGS = "table", "timings"
+ROWS = 1_000_000  # of an answer
+TABLES = (
+    "the tables are results (a row for each run and metric: run, method, setting, seed, metric, value, ...) and timings"
+)
 Row = dict[str, Any]
 
 COLUMNS: dict[str, dict[str, str]] = {
     RESULTS: {
         "run": "VARCHAR", "method": "VARCHAR", "data": "VARCHAR", "size": "INTEGER", "setting": "VARCHAR",
-        "strength": "DOUBLE", "seed": "INTEGER", "options": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE",
+        "strength": "DOUBLE", "seed": "BIGINT", "options": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE",
         "unit": "VARCHAR", "estimator": "VARCHAR", "settings": "VARCHAR", "error": "DOUBLE", "low": "DOUBLE",
         "high": "DOUBLE", "reason": "VARCHAR",
     },
     TIMINGS: {
         "run": "VARCHAR", "state": "VARCHAR", "engine": "VARCHAR", "host": "VARCHAR", "train": "DOUBLE",
-        "measure": "DOUBLE", "from": "INTEGER", "to": "INTEGER", "error": "VARCHAR",
+        "measure": "DOUBLE", "from": "BIGINT", "to": "BIGINT", "error": "VARCHAR",
     },
 }  # fmt: skip
 
@@ -54,6 +60,7 @@ def planned(folder: Path, study: Study, entries: Mapping[str, Entry]) -> list[Ce
     return [entry.cell for entry in entries.values()] if study.search else study.cells()
 
 
+@asked
 def results(folder: Path) -> list[Row]:
     """Every number of every finished run: the same rows in the same order, whatever engine did the runs, and when."""
     study, entries = Study.read(folder), Index(folder).read()
@@ -74,7 +81,7 @@ def results(folder: Path) -> list[Row]:
                 "seed": cell.seed,
                 "options": json.dumps(cell.options, sort_keys=True),
             }
-            kept = json.loads((folder / "runs" / cell.name / "metrics.json").read_text())
+            kept = numbers_of(folder / "runs" / cell.name)
             found = {name: Result.from_json(name, entry) for name, entry in kept.items() if name != "run"}
             found |= {"udr": agreed[cell.name]} if cell.name in agreed else {}
             rows += [head | _number(name, found[name]) for name in sorted(found)]
@@ -154,15 +161,25 @@ def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: row.get(key) for key in columns} for row in rows)
+    writer.writerows({key: _cell(row.get(key)) for key in columns} for row in rows)
     return text.getvalue()
 
 
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula gets a quote before it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
+@asked
 def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The answer to a question in SQL; the tables are `results` and `timings`."""
     rows = {RESULTS: results(folder), TIMINGS: timings(folder)}
     if not rows[RESULTS]:
         raise Problem(f"no run of {folder} is finished; run: elbo study run {folder}")
+    known = sorted({row["metric"] for row in rows[RESULTS]})
+    for name in asked_for(sql):
+        if name not in known:
+            raise unknown("metric", name, known, "this study")
     with _connected() as database, tempfile.TemporaryDirectory() as made:
         for name, table in ((RESULTS, "results"), (TIMINGS, "timings")):
             write(Path(made) / f"{name}.csv", as_csv(rows[name], list(COLUMNS[name])).encode())
@@ -170,14 +187,30 @@ def query(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         database.execute("SET enable_external_access = false")  # a question reads the two tables and nothing else
         try:
             answer = database.execute(sql)
-            columns = [column[0] for column in answer.description or ()]
-            return columns, answer.fetchall() if columns else []
-        except duckdb.Error as error:
-            raise Problem(f"the query failed: {' '.join(str(error).split())}") from None
+            columns = [column[0] for column in answer.description or ()] if answer is not None else []
+            found = answer.fetchmany(ROWS + 1) if columns else []
+        except (duckdb.Error, UnicodeError, RuntimeError) as error:
+            raise Problem(f"the query failed: {_said(error)}; {TABLES}") from None
+        if not columns:
+            raise Problem("the query has no answer; ask with SELECT")
+        if len(found) > ROWS:
+            raise Problem(f"the answer has more than {ROWS:,} rows; add LIMIT")
+        return columns, found
+
+
+def asked_for(sql: str) -> list[str]:
+    """The metrics that a query names, as in metric = 'mig' or metric IN ('mig', 'sap')."""
+    lists = re.findall(r"\bmetric\s*(?:=|==|in\s*\()\s*((?:'[^']*'\s*,?\s*)+)", sql, re.IGNORECASE)
+    return [name for some in lists for name in re.findall(r"'([^']*)'", some)]
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error of the database, without the place that it draws below."""
+    return " ".join(str(error).split("LINE ")[0].split())
 
 
 def _connected() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
+    return duckdb.connect(config={"threads": 1, "memory_limit": "4GB", "temp_directory": ""})
 
 
 def _reads(folder: Path, name: str) -> str:

@@ -19,7 +19,7 @@ from elboroom.core.problem import Problem
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
 
-DEATHS = 3  # of workers at the same step of a run, after which the run counts as failed
+RETRIES = 3  # of a run whose worker dies, each time at the same step; after that it counts as failed
 GRACE = 30.0  # seconds in which a worker may save its run
 ENDS = ("done", "failed", "full")
 
@@ -164,12 +164,12 @@ class Pool:
         places = sorted((root / "runs" / cell.name / "checkpoints").glob("step-*.json"))
         place = (cell.name, places[-1].stem if places else "the start")
         self.deaths[place] += 1
-        if self.deaths[place] < DEATHS:
+        if self.deaths[place] <= RETRIES:
             self.again.append(cell)
             return None
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         memory = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
-        return {"state": "failed", "error": f"its worker died {DEATHS} times at {place[1]} ({how}{memory})"}
+        return {"state": "failed", "error": f"its worker died {RETRIES + 1} times at {place[1]} ({how}{memory})"}
 
     def close(self) -> None:
         """Lets busy workers save their runs, then leaves none behind."""

@@ -13,14 +13,14 @@ from typing import Any
 
 from elboroom.core.problem import Problem
 from elboroom.data import places
-from elboroom.studies.engines.pool import GRACE, Told, cores
+from elboroom.studies.engines.pool import GRACE, RETRIES, Told, cores
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell, digest
 from elboroom.studies.store.remote import Mirror, Store, pack, unpack
 from elboroom.studies.study import FILE
 
-RETRIES = 3  # of a run whose worker dies
 EVERY = 0.5  # seconds between two words on how far a run is
+CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # by which Ray decides whether others may reach it, on any system
 REACH = 5.0  # seconds in which an address has to answer
 
 
@@ -132,6 +132,7 @@ class Cluster:
     def _start(self) -> None:
         local = self.address in (None, "local")
         own = {"num_cpus": self.width * self.threads, "include_dashboard": False} if local else {}
+        self._bind(local)
         os.environ["PYTHONSAFEPATH"] = "1"  # processes that a local Ray starts import nothing from the current folder
         try:
             self.ray.init(
@@ -142,9 +143,22 @@ class Cluster:
             raise Problem(f"Ray does not start at {self.address or 'this machine'}: {said[:200]}") from None
         self.started = True
 
+    def _bind(self, local: bool) -> None:
+        """Has a local Ray listen on the loopback interface alone, as it does where it knows no clusters."""
+        os.environ[CLUSTERS] = "0" if local else "1"  # for what it starts
+        with suppress(AttributeError):
+            self.ray._private.ray_constants.ENABLE_RAY_CLUSTER = not local
+
     def run(self, cells: Iterator[Cell], root: Path, measure: Measure) -> Iterator[tuple[Cell, Told]]:
         """Hands Ray all cells, or for a search as many as can run at once, and tells what becomes of each."""
         self._start()
+        try:
+            yield from self._run(cells, root, measure)
+        except (self.ray.exceptions.RayError, ConnectionError) as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise Problem(f"Ray is gone ({said[:200]}); finished runs are kept: run the study again") from None
+
+    def _run(self, cells: Iterator[Cell], root: Path, measure: Measure) -> Iterator[tuple[Cell, Told]]:
         board = self.ray.remote(num_cpus=0)(Notes).remote()
         work = self.ray.remote(num_cpus=self.threads, num_gpus=self.gpus, max_retries=RETRIES)(task)
         common = {

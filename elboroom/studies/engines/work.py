@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import socket
 import time
@@ -18,10 +17,13 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from elboroom.core.files import read_json, remade
 from elboroom.core.problem import Problem
 from elboroom.evaluate.codes import CodeTable, code_table
 from elboroom.evaluate.disentanglement import evaluate
+from elboroom.evaluate.disentanglement.registry import find
 from elboroom.evaluate.downstream import downstream
+from elboroom.evaluate.kept import check_numbers
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.robustness import FLIPS, flips
 from elboroom.evaluate.subject import Subject
@@ -106,10 +108,10 @@ def _newest(folder: Path) -> Checkpoint | None:
 def measured(run: Run, measure: Measure) -> None:
     """Adds to metrics.json what is asked for and not there yet; numbers of another protocol are measured again."""
     path, protocol = run.folder / MEASURED, measure.model_dump(exclude=MORE)
-    before = json.loads(path.read_text()) if path.exists() else {}
+    before = remade(path)
     if before.get("protocol") != protocol or not readable(run.folder):
         (run.folder / "metrics.json").unlink(missing_ok=True)
-    elif before["labels"] != measure.labels:  # efficiencies are ratios to the largest size
+    elif before.get("labels") != measure.labels:  # efficiencies are ratios to the largest size
         stale = ("downstream-", "efficiency-")
         run.record({}, without=stale)
     if before.get("codes") != measure.codes:
@@ -135,9 +137,17 @@ def _values(run: Run) -> dict[str, float | None]:
 def readable(folder: Path) -> bool:
     """Whether the numbers of a run are there and whole."""
     try:
-        return isinstance(json.loads((folder / "metrics.json").read_text()), dict)
-    except (OSError, ValueError):
+        numbers_of(folder)
+        return True
+    except Problem:
         return False
+
+
+def numbers_of(folder: Path) -> dict[str, Any]:
+    """The numbers of a finished run, checked."""
+    kept = read_json(folder / "metrics.json")
+    check_numbers(kept)
+    return kept
 
 
 def _add(run: Run, names: list[str], find: Callable[[], Mapping[str, Result]]) -> None:
@@ -148,10 +158,11 @@ def _add(run: Run, names: list[str], find: Callable[[], Mapping[str, Result]]) -
 
 def _scored(table: CodeTable, name: str, measure: Measure) -> Result:
     """A metric of a run, or the reason why this run has none."""
+    said = measure.mode if isinstance(measure.mode, str) else measure.mode.get(name, "dlib")
+    mode = find(name).nearest_mode(said)
     try:
-        return evaluate(table, name, measure.mode, representation=measure.representation)[name]
+        return evaluate(table, name, mode, representation=measure.representation)[name]
     except Problem as problem:
-        mode = measure.mode if isinstance(measure.mode, str) else measure.mode.get(name, "dlib")
         return Result(None, mode, reason=str(problem), metric=name)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from elboroom.core.files import sweep
+from elboroom.core.locks import held
 from elboroom.core.problem import Problem
 from elboroom.studies.space import Cell
 from elboroom.studies.store.disk import refusal
@@ -21,6 +23,37 @@ from elboroom.studies.store.disk import refusal
 State = Literal["started", "done", "failed"]
 FILE = "index.jsonl"
 LOCK, HOLDER = "lock", "lock-holder"  # of a driver, and who it is: a locked file cannot be read everywhere
+
+
+class _Cell(BaseModel):
+    """A cell as a line of the index has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    method: str
+    data: str
+    size: int | None
+    seed: int
+    options: dict[str, str | int | float | bool]
+
+
+class Line(BaseModel):
+    """A line of the index, checked before it is believed; the name of a run is that of a folder, and no way out of it."""
+
+    run: str = Field(pattern=r"^[\w.-]+$", max_length=200)
+    state: State
+    cell: _Cell
+    engine: str = ""
+    error: str = ""
+    measured: str = ""
+    host: str = ""
+    seconds: dict[str, float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Line:
+        if self.run in (".", ".."):
+            raise ValueError("a run is named after its folder")
+        return self
 
 
 @dataclass
@@ -41,13 +74,18 @@ class Index:
     def read(self) -> dict[str, Entry]:
         """The entries by name, in the order in which they first appear; a line that a crash cut off counts for nothing."""
         found: dict[str, Entry] = {}
-        for text in self.path.read_bytes().split(b"\n") if self.path.exists() else ():
+        try:
+            content = self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            raise Problem(f"{self.path} cannot be read ({error.strerror})") from error
+        for text in content.split(b"\n"):
             try:
                 line = json.loads(text)
-                name, state, cell = line.pop("run"), line.pop("state"), Cell.from_json(line.pop("cell"))
-            except (ValueError, KeyError, TypeError, AttributeError):
+                read = Line.model_validate(line)
+            except (ValueError, RecursionError):
                 continue
-            found[name] = Entry(cell, state, line)
+            told = {key: value for key, value in line.items() if key not in ("run", "state", "cell")}
+            found[read.run] = Entry(Cell.from_json(line["cell"]), read.state, told)
         return found
 
     def append(self, cell: Cell, state: State, **told: Any) -> None:
@@ -73,21 +111,14 @@ class Index:
 @contextmanager
 def driving(folder: Path) -> Iterator[None]:
     """Holds the study for this driver; a second one is refused. The lock is gone when the process is, however it ended."""
-    lock, holder = FileLock(folder / LOCK), folder / HOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=1.0)
-    except Timeout:
-        who = holder.read_text().strip() if holder.exists() else "another process"
-        raise Problem(f"{folder} is already being run by {who}; wait for it, or stop it first") from None
-    except OSError as error:
-        raise refusal(folder, error) from error
-    try:
-        holder.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(held(folder / LOCK, folder / HOLDER, str(folder)))
+        except OSError as error:
+            raise refusal(folder, error) from error
+        sweep(folder, deep=False)  # runs have locks of their own
         yield
-    finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
 
 
 def driven(folder: Path) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import fsspec
 
+from elboroom.core.files import refuse_links
 from elboroom.core.problem import Problem
 from elboroom.training.checkpoint import write
 
@@ -37,13 +38,20 @@ def unpack(packet: bytes, folder: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(packet)) as archive:
         members = [member for member in archive.getmembers() if member.isfile()]
         for member in sorted(members, key=lambda member: member.name == "metrics.json"):
-            name = PurePosixPath(member.name)
-            if name.is_absolute() or ".." in name.parts:
-                raise Problem(f"a packet names {name}, which is outside its run")
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             file = archive.extractfile(member)
             assert file is not None
-            write(folder / name, file.read())
+            _placed(folder, member.name, file.read(), "a packet")
+
+
+def _placed(folder: Path, name: str, content: bytes, whose: str) -> None:
+    """Writes a file that came from elsewhere into a run, and nowhere else."""
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    if not parts or parts[0].startswith("/") or ".." in parts or ":" in parts[0]:
+        raise Problem(f"{whose} names {name}, which is outside its run")
+    to = folder.joinpath(*parts)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    refuse_links(folder)
+    write(to, content)
 
 
 class Store:
@@ -84,9 +92,8 @@ class Store:
         there = f"{self.root}/runs/{name}"
         if self.system.exists(there):
             for path in self.system.find(there):
-                to = folder / PurePosixPath(str(path)).relative_to(PurePosixPath(_same(there, str(path))))
-                to.parent.mkdir(parents=True, exist_ok=True)
-                write(to, self.system.cat_file(path))
+                inside = PurePosixPath(str(path)).relative_to(PurePosixPath(_same(there, str(path))))
+                _placed(folder, str(inside), self.system.cat_file(path), self.url)
 
     def _put(self, folder: Path, place: str, files: Iterable[Path]) -> None:
         for path in files:

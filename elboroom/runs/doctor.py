@@ -1,0 +1,254 @@
+"""The doctor: looks at a run and says what is wrong with it, each with its numbers and a command to try."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from elboroom.core.draw import Draw
+from elboroom.core.law import capabilities
+from elboroom.core.problem import Problem
+from elboroom.evaluate import likelihood, verdicts
+from elboroom.evaluate.likelihood.measure import active_units, aggregate_rate, mutual_information
+from elboroom.evaluate.likelihood.posthoc import gaussian_of
+from elboroom.evaluate.linear import beside_pca
+from elboroom.evaluate.matching import draws
+from elboroom.evaluate.split import Split
+from elboroom.evaluate.verdicts import Verdict
+from elboroom.families.gaussian import NoPrior
+from elboroom.families.pixels import Normal
+from elboroom.runs.run import Run
+from elboroom.training.spec import flag
+
+ROWS = 2_000  # examples that are looked at
+PAIRS = 20  # the fewest of which a correlation tells
+THRESHOLD = 0.01  # variance of the mean of a dimension from which it is active
+
+
+class Patient:
+    """A run, and what several looks at it share."""
+
+    def __init__(self, run: Run, rows: int) -> None:
+        self.run, self.rows = run, rows
+
+    @cached_property
+    def held_out(self) -> Split:
+        return self.run.split(most=self.rows)
+
+    @cached_property
+    def evidence(self) -> dict[str, Any]:
+        return likelihood.evidence(self.held_out)
+
+    @cached_property
+    def variances(self) -> list[float]:
+        return list(active_units(self.held_out, THRESHOLD).parts["variances"]) if self.run.latent else []
+
+    @property
+    def active(self) -> int:
+        return sum(variance >= THRESHOLD for variance in self.variances)
+
+    @property
+    def rate(self) -> float | None:
+        found: float | None = self.evidence["rate"].value
+        return found
+
+    @property
+    def collapsed(self) -> str:
+        return verdicts.unused(self.active, self.rate, self.run.tokeniser is not None) if self.variances else ""
+
+    @cached_property
+    def costs(self) -> tuple[float, float, float]:
+        """Nats of examples that were trained on and of held-out ones, with the error of the difference."""
+        if self.held_out.name == "train":
+            raise Problem("there is no held-out data")
+        trained = likelihood.evidence(self.run.split("train", len(self.held_out.rows)))
+        name = "elbo" if self.evidence["elbo"].value is not None else "distortion"
+        sign = -1.0 if name == "elbo" else 1.0
+        seen, new = (sign * (found[name].value or 0.0) for found in (trained, self.evidence))
+        one, other = (found[name].errors.get("sampling", 0.0) for found in (trained, self.evidence))
+        return seen, new, math.hypot(one, other)
+
+    @property
+    def by_heart(self) -> str:
+        return verdicts.overfit(*self.costs)
+
+    @property
+    def source(self) -> str:
+        """The data as a command line has it."""
+        said = str(self.run.spec.data["source"])
+        return "FILE.npy" if said == "array" else said
+
+    def again(self, name: str, **changes: Any) -> str:
+        """The command of the run with other options, beside the run; what was chosen for the data is chosen anew."""
+        head, *flags = self.run.spec.command.split(" --")
+        gone = {word.replace("_", "-") for word in (*self.run.spec.suited, *changes, "data", "threads", "out")}
+        kept = [said for said in flags if said.split()[0].removeprefix("no-") not in gone]
+        told = [flag(word, value) for word, value in changes.items()]
+        return " ".join([head, flag("data", self.source), *(f"--{said}" for said in kept), *told, self.beside(name)])
+
+    def instead(self, name: str, method: str) -> str:
+        """The command of another method on the same data."""
+        size = self.run.spec.data["size"]
+        sized = [flag("size", size)] if size else []
+        return " ".join(["elbo train", method, flag("data", self.source), *sized, self.beside(name)])
+
+    def beside(self, name: str) -> str:
+        return flag("out", f"{self.run.folder}-{name}")
+
+
+def examine(run: Run, rows: int = ROWS) -> list[Verdict]:
+    """What every look found, in order; a look that this model has no numbers for says nothing."""
+    patient, found = Patient(run, rows), list[Verdict]()
+    for look in LOOKS:
+        with suppress(Problem):
+            found += look(patient)
+    return found
+
+
+def _collapse(p: Patient) -> Iterator[Verdict]:
+    if not p.variances:
+        return
+    numbers: dict[str, float | str] = {"active dimensions": p.active, "latent dimensions": len(p.variances)}
+    numbers |= {} if p.rate is None else {"mean KL in nats": p.rate}
+    if told := p.collapsed:
+        other = "bn-vae" if p.run.tokeniser is not None else "free-bits"
+        yield Verdict("collapse", "problem", told, numbers, p.instead("in-use", other))
+        return
+    if idle := verdicts.passive(p.active, len(p.variances)):
+        yield Verdict("dead dimensions", "note", idle, numbers, p.again("smaller", latent=p.active))
+    else:
+        yield Verdict("dead dimensions", "well", verdicts.alive(p.active, len(p.variances)), numbers)
+
+
+def _doubled(p: Patient) -> Iterator[Verdict]:
+    if len(p.held_out.rows) < PAIRS or p.active < 2:
+        return
+    used = [j for j, variance in enumerate(p.variances) if variance >= THRESHOLD]
+    r = np.corrcoef(p.held_out.codes[0].double().numpy()[:, used].T)
+    above = [(i, j) for i, j in zip(*np.triu_indices(len(used), 1), strict=True) if abs(r[i, j]) >= verdicts.TWINS]
+    pairs = [(used[i], used[j], float(r[i, j])) for i, j in above]
+    most = {"largest correlation": float(np.abs(r - np.eye(len(r))).max()), "doubled pairs": len(pairs)}
+    if told := verdicts.doubled(pairs):
+        spare = len({j for _, j, _ in pairs})
+        yield Verdict("doubled dimensions", "problem", told, {**most}, p.again("smaller", latent=len(used) - spare))
+    else:
+        yield Verdict("doubled dimensions", "well", "No two dimensions say the same.", {**most})
+
+
+def _far(p: Patient) -> Iterator[Verdict]:
+    if not p.active or p.collapsed:
+        return
+    try_it = f"elbo sample {shlex.quote(str(p.run.folder))} --sampler gmm"
+    if isinstance(p.run.model.prior, NoPrior):
+        told = "The model has no prior: samples are drawn from a Gaussian that is fitted to its codes, which may be too simple."
+        yield Verdict("prior", "note", told, {}, try_it)
+        return
+    information = mutual_information(p.held_out)
+    found = aggregate_rate(p.evidence["rate"], information, p.held_out.has_many_priors).value
+    how, ceiling = "KL of q(z) to the prior in nats", information.parts.get("ceiling", 0.0)
+    if found is None or (information.value or 0.0) > ceiling - verdicts.MARGIN:
+        found, how = _by_moments(p), "KL of q(z) to the prior in nats, by means and covariances"
+    numbers: dict[str, float | str] = {how: found, "active dimensions": p.active}
+    if told := verdicts.far(found, p.active):
+        yield Verdict("prior", "problem", told, numbers, try_it)
+    else:
+        yield Verdict("prior", "well", "q(z) is near the prior: draws of the prior fall where the codes are.", numbers)
+
+
+def _by_moments(p: Patient) -> float:
+    """KL between the Gaussians of draws of q(z) and of p(z): what is told where I(x; z) is not."""
+    q, prior = (gaussian_of(drawn) for drawn in draws(p.held_out))
+    return float(torch.distributions.kl_divergence(q, prior))
+
+
+def _overfit(p: Patient) -> Iterator[Verdict]:
+    seen, new, error = p.costs
+    numbers: dict[str, float | str] = {f"nats, {p.held_out.name}": new, "nats, train": seen, "error of both": error}
+    if told := p.by_heart:
+        yield Verdict("overfit", "problem", told, numbers, p.again("early", patience=3))
+    else:
+        told = f"Held-out examples cost about what those trained on do: {verdicts.nats(new)} and {verdicts.nats(seen)} nats."
+        yield Verdict("overfit", "well", told, numbers)
+
+
+def _learning(p: Patient) -> Iterator[Verdict]:
+    values = losses(p.run)
+    told, slope = verdicts.learning(values), verdicts.slope(values)
+    with suppress(Problem):
+        told = "" if p.by_heart else told  # what it learns by now is of no use
+    if not told:
+        return
+    numbers: dict[str, float | str] = {"steps": p.run.step, "lines of the log": len(values)}
+    if slope is None or not slope.falls:
+        yield Verdict("learning", "well" if slope else "note", told, numbers)
+        return
+    more = f"elbo resume {shlex.quote(str(p.run.folder))} --steps {p.run.step}"
+    if p.run.spec.fit.decay in ("cosine", "linear"):  # whose steps are small by now
+        more = p.again("longer", steps=2 * p.run.spec.fit.steps)
+    numbers |= {"nats of the last quarter": slope.fall, "noise in nats": slope.noise}
+    yield Verdict("learning", "problem", told, numbers, more)
+
+
+@torch.no_grad()
+def _likelihood(p: Patient) -> Iterator[Verdict]:
+    about = p.run.spec.about
+    if about.kind == "tokens":
+        return
+    batch = next(p.held_out.few(256).batches())
+    px = Draw(p.run.model, batch).px
+    levels, name = capabilities(px).levels, "likelihood"
+    if about.kind == "pixels" and about.levels != 2 and levels == 2:
+        grey = float(((batch.x > 0.05) & (batch.x < 0.95)).float().mean())
+        if told := verdicts.bits_of_grey(grey):
+            state: verdicts.State = "problem" if grey >= verdicts.GREY else "note"
+            better = p.again("likelihood", likelihood="gaussian-optimal")
+            yield Verdict(name, state, told, {"share of grey pixels": grey}, better)
+    elif about.kind == "pixels" and about.levels == 2:
+        if told := verdicts.black_and_white(levels):
+            yield Verdict(name, "note", told, {"levels": 2}, p.again("likelihood", likelihood="bernoulli"))
+    elif isinstance(px, Normal) and not getattr(p.run.model.likelihood, "learns_sigma", True):
+        sigma = float(px.log_sigma.exp().square().mean().sqrt())
+        error = float((px.mean - batch.x).square().mean().sqrt())
+        if told := verdicts.wide(sigma, error):
+            better = p.again("likelihood", likelihood="gaussian-optimal")
+            yield Verdict(name, "problem", told, {"sigma": sigma, "error": error}, better)
+
+
+def _pca(p: Patient) -> Iterator[Verdict]:
+    if p.collapsed:  # which is all that there is to say
+        return
+    kept = beside_pca(p.run)
+    told = verdicts.against_pca(*kept, p.run.latent)
+    numbers: dict[str, float | str] = {"variance kept": kept.run, "variance kept by PCA": kept.pca}
+    if kept.run < kept.pca - verdicts.LINEAR:
+        with suppress(Problem):
+            if p.by_heart:  # to train longer would not help
+                return
+        yield Verdict("pca", "problem", told, numbers, p.again("longer", steps=2 * p.run.spec.fit.steps))
+    else:
+        yield Verdict("pca", "well", told, numbers)
+
+
+def _words(p: Patient) -> Iterator[Verdict]:
+    if p.run.tokeniser is None:
+        return
+    share = p.held_out.unknown_words
+    if told := verdicts.strange(share):
+        yield Verdict("unknown words", "note", told, {"share of unknown words": share}, p.again("bpe", tokens="bpe"))
+
+
+def losses(run: Run) -> list[float]:
+    """nll + kl at weight one along the run; the loss where its log has no nll."""
+    return [line["nll"] + line.get("kl", 0.0) if "nll" in line else line["loss"] for line in run.log if "loss" in line]
+
+
+LOOKS: tuple[Callable[[Patient], Iterator[Verdict]], ...] = (
+    _collapse, _doubled, _far, _overfit, _learning, _likelihood, _pca, _words,
+)  # fmt: skip

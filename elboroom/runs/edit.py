@@ -1,0 +1,76 @@
+"""Edits: an example whose code is moved until it has another value of a label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elboroom.core.batch import Batch
+from elboroom.core.problem import Problem
+from elboroom.families.decoding import Decoding, Greedy
+from elboroom.families.mapped import Moved
+from elboroom.runs.attribute import attribute, codes_of
+
+if TYPE_CHECKING:
+    from elboroom.runs.run import Run
+
+Way = Literal["offset", "map", "fgim", "map+fgim"]
+
+
+def has_map(run: Run) -> bool:
+    """Whether its codes are mapped."""
+    return run.model.families[0] is Moved
+
+
+def changes(run: Run) -> dict[str, str]:
+    """The label that the map of a run changes, with the value that it gives; none of a map that learnt from pairs."""
+    to, label = (run.spec.options.get(name, "") for name in ("to", "label")) if has_map(run) else ("", "")
+    return {label or next(iter(run.spec.about.labels)): to} if to else {}
+
+
+def check(run: Run, by: str, strength: float) -> None:
+    """Refuses, in a sentence, what this run cannot do."""
+    if not np.isfinite(strength):
+        raise Problem(f"the strength of an edit is a finite number, not {strength}")
+    if "map" in by and not has_map(run):
+        raise Problem(f"{run.spec.method} of this run has no map; train one: elbo train emb2emb --base {run.folder}")
+
+
+def edited(
+    run: Run, batch: Batch, label: str, to: str | int | None, by: str, strength: float, decoding: Decoding | None
+) -> Any:
+    """Examples decoded from codes that were moved; see `Run.edit`."""
+    run.require_codes()
+    check(run, by, strength)
+    known = changes(run)
+    if known and "map" in by:
+        label = label or next(iter(known))
+        wanted = known.get(label)
+        if wanted is None or str(wanted if to is None else to) != wanted:
+            said = ", ".join(f"{name}={value}" for name, value in known.items())
+            raise Problem(f"the map of this run gives {said} and nothing else; use that, or another --by")
+        to = wanted
+    if by != "map" and to is None:
+        raise Problem("say the value that the examples are to have with --to")
+    if by == "map" and not known and (label or to is not None):
+        raise Problem("the map of this run learnt from pairs and gives no value of a label; remove --label and --to")
+    if decoding is None and run.tokeniser is not None:
+        decoding = Greedy(unknown=False)
+    source = codes_of(run, batch)
+    z = moved(run, batch, source, label, to, by)
+    return run.decode(run.space.back(source + strength * (z - source)).numpy(), batch.u, decoding)
+
+
+def moved(run: Run, batch: Batch, source: Tensor, label: str, to: str | int | None, by: str) -> Tensor:
+    """Codes moved all the way, (n, J)."""
+    z = source
+    if "map" in by:
+        z = torch.cat(run.in_parts(lambda b: run.model.q(b).mean.float().cpu(), batch))
+    if by == "map":
+        return z
+    assert to is not None
+    found = attribute(run, label)
+    return z + found.offset(to) if by == "offset" else found.descend(z, to).codes
