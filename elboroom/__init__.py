@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from elboroom.runs.lifecycle import train as train
     from elboroom.runs.run import Run as Run
     from elboroom.terms.penalties import register as penalty
+    from elboroom.training.recipe import recipes as recipes
 
 _ROOMS = {
     "train": ("elboroom.runs.lifecycle", "train"),
@@ -27,6 +28,7 @@ _ROOMS = {
     "VAE": ("elboroom.runs.estimator", "VAE"),
     "Problem": ("elboroom.core.problem", "Problem"),
     "method": ("elboroom.build.registry", "method"),
+    "recipes": ("elboroom.training.recipe", "recipes"),
     "penalty": ("elboroom.terms.penalties", "register"),
 }
 _MOVED = {
@@ -38,7 +40,7 @@ _MOVED = {
     "elboroom.measures": "elboroom.runs.measure",
     "elboroom.medium": "elboroom.runs.media",
 }
-__all__ = ["VAE", "Problem", "Run", "load", "method", "penalty", "resume", "train"]
+__all__ = ["VAE", "Problem", "Run", "load", "method", "penalty", "recipes", "resume", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -12,21 +13,33 @@ import typer
 from typer.core import TyperGroup
 
 from elboroom.commands.output import say
-from elboroom.core.problem import Problem, nearest, unknown
+from elboroom.core.problem import Problem, nearest, slip, unknown
+from elboroom.core.tongue import typed
 
 COMMANDS = {
     "resume": "train:resume",
     "eval": "evaluate:evaluate",
+    "doctor": "doctor:doctor",
     "encode": "latent:encode",
     "sample": "latent:sample",
     "reconstruct": "latent:reconstruct",
     "traverse": "latent:traverse",
     "interpolate": "latent:interpolate",
     "analogy": "latent:analogy",
-    "report": "latent:report",
+    "transfer": "transfer:transfer",
+    "edit": "edit:edit",
+    "generate": "answer:generate",
+    "chat": "answer:chat",
+    "report": "report:report",
+    "explore": "explore:explore",
     "plot": "plot:plot",
+    "export": "share:export",
+    "push": "share:push",
+    "pull": "share:pull",
     "compare": "compare:compare",
+    "recommend": "recommend:recommend",
     "methods": "methods:methods",
+    "recipes": "recipes:recipes",
     "train": "train:train_app",
     "data": "data:data_app",
     "study": "study:study_app",
@@ -78,8 +91,15 @@ def _elbo(
         list[str] | None,
         typer.Option("--with", metavar="FILE", help="a file (or module) with your own methods; may be repeated"),
     ] = None,
+    memory: Annotated[
+        float | None, typer.Option("--memory", metavar="GB", help="largest memory to ask for", show_default="all")
+    ] = None,
 ) -> None:
     """One workbench for latent-variable models: train, measure, look into the latent space."""
+    if memory is not None:
+        if not 0 < memory < 1e9:
+            raise Problem(f"--memory must be a number of GB, not {memory:g}")
+        os.environ["ELBOROOM_MEMORY"] = repr(memory)
     if beside:
         from elboroom.build import plugins
 
@@ -96,8 +116,12 @@ def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 def main() -> None:
     """Runs the command; a user's mistake ends in one sentence and exit code 2, a reader that has left in silence."""
     warnings.showwarning = _warn
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what cannot be shown is spelled out
     try:
-        _run()
+        with typed():
+            _run()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -105,18 +129,18 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)  # an Exit is handed back as its code
+        if isinstance(code, int) and code:
+            sys.exit(code)
     except Problem as problem:
         _leave(str(problem), problem.code)
-    except typer.Exit as leave:
-        sys.exit(leave.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _leave("stopped", 130)
     except BrokenPipeError:
         raise
-    except OSError as error:
-        _leave(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
     except Exception as error:
+        if (slipped := slip(error)) is not None:
+            _leave(str(slipped), 2)
         if not hasattr(error, "format_message"):
             raise
         if type(error).__name__ == "NoArgsIsHelpError":

@@ -30,6 +30,7 @@ SOURCES = (
     "training/fit.py",
     "data/text.py",
     "data/lines.py",
+    "data/photos.py",
     "plots/*.py",
     "commands/catalogue.py",
 )
@@ -59,6 +60,8 @@ class Entry:
     on: list[str]
     options: dict[str, Any]
     flags: list[Flag]
+    purpose: str
+    example: str
 
 
 def names() -> list[str]:
@@ -138,6 +141,7 @@ def _word(kind: Any) -> Any:
 
 
 def _entry(card: Card) -> Entry:
+    from elboroom.build import examples
     from elboroom.build.registry import ByData
 
     options = {}
@@ -145,11 +149,15 @@ def _entry(card: Card) -> Entry:
         default = option.default
         options[option.name] = {"other": default.other, **default.kinds} if isinstance(default, ByData) else default
     flags = [_derived(o.name, o.annotation, o.default, o.help) for o in card.options]
-    return Entry(card.name, card.summary, card.notes, card.formula, card.paper, list(card.on), options, flags)
+    example, kinds = examples.command(card), [str(kind) for kind in card.on]
+    about = (card.name, card.summary, card.notes, card.formula, card.paper)
+    return Entry(*about, kinds, options, flags, card.purpose, example)
 
 
 def _shared() -> dict[str, list[Flag]]:
     from elboroom.build.parts import Choices
+    from elboroom.build.suited import NAMES
+    from elboroom.data.photos import Photos
     from elboroom.data.text import Reading
     from elboroom.training.fit import Fit
 
@@ -158,12 +166,12 @@ def _shared() -> dict[str, list[Flag]]:
             _derived(
                 name,
                 Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation,
-                field.default,
+                None if name in NAMES else field.default,
                 field.description or "",
             )
             for name, field in model.model_fields.items()
         ]
-        for section, model in (("Model", Choices), ("Training", Fit), ("Text", Reading))
+        for section, model in (("Model", Choices), ("Training", Fit), ("Text", Reading), ("Folders of images", Photos))
     }
 
 

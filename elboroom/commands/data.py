@@ -18,6 +18,12 @@ LABELS = typer.Option(
 LABEL_KINDS = typer.Option(
     "--label-kinds", help="kinds of labels: categorical, ordinal or binary, as in male=binary,age=ordinal"
 )
+LEVELS = typer.Option(
+    "--levels",
+    min=2,
+    help="how many values the pixels of an array of whole numbers may have, from 0 for black, where they do not tell: 256 "
+    "for bytes",
+)
 SHOWN = 8  # classes of a label
 
 data_app = typer.Typer(
@@ -43,16 +49,29 @@ def data_show(
     size: Annotated[int | None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")] = None,
     labels: Annotated[str | None, LABELS] = None,
     label_kinds: Annotated[str | None, LABEL_KINDS] = None,
+    levels: Annotated[int | None, LEVELS] = None,
     text_column: Annotated[str, typer.Option("--text-column", help="the column of a table that holds the text")] = "",
     label_column: Annotated[str, typer.Option("--label-column", help="its label columns, comma-separated")] = "",
+    target_column: Annotated[str, typer.Option("--target-column", help="its column of paired targets")] = "",
+    context_column: Annotated[str, typer.Option("--context-column", help="its column of contexts")] = "",
+    encoding: Annotated[str, typer.Option("--encoding", help="of text files, e.g. latin-1")] = "utf-8",
+    background: Annotated[str, typer.Option("--background", help="colour behind transparent pixels")] = "white",
+    crop: Annotated[
+        str, typer.Option("--crop", help="none, or centre: the square in the middle of a picture")
+    ] = "none",
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out images that cannot be read")] = False,
     json: Json = False,
 ) -> None:
     """Read data as elbo train does, and show what it has."""
+    from elboroom.build.registry import checked
     from elboroom.data import registry
+    from elboroom.data.photos import Photos
     from elboroom.data.text import Reading
 
-    reading = Reading(text_column=text_column, label_column=label_column)
-    found = registry.load(data, size=size, reading=reading, labels=labels, label_kinds=label_kinds)
+    columns = {"text": text_column, "label": label_column, "target": target_column, "context": context_column}
+    reading = checked(Reading, {f"{name}_column": column for name, column in columns.items()} | {"encoding": encoding})
+    photos = checked(Photos, {"background": background, "crop": crop, "skip_bad": skip_bad})
+    found = registry.load(data, size, None, reading, labels, label_kinds, levels, photos)
     about = found.about
     values = {0: "real", 2: "black and white", 256: "bytes"}.get(about.levels, f"{about.levels:,} levels")
     told: dict[str, Any] = {
@@ -64,16 +83,23 @@ def data_show(
         "splits": {name: len(rows) for name, rows in found.splits.items()},
         "hash": found.hash,
     }
-    fields = [vars(field) for field in found.fields.values()]
+    fields = [vars(field) for field in found.fields.values() if field.kind != "sequence"]
     if json:
-        return print_json(told | {"labels": fields})
+        sequences = {name: vars(sequence) for name, sequence in about.sequences.items()}
+        return print_json(told | {"labels": fields} | ({"sequences": sequences} if sequences else {}))
     splits = ", ".join(f"{count:,} {name}" for name, count in told["splits"].items())
     shape = " x ".join(map(str, about.shape)) if about.kind != "tokens" else f"up to {about.shape[0]} tokens"
     shown = told | {"examples": f"{len(found):,}", "shape": shape, "splits": splits}
     print_table(["data", ""], [[name, value] for name, value in shown.items()])
     if fields:
-        rows = [[f.name, f.kind, f.size, _few(f.classes or range(f.size))] for f in found.fields.values()]
+        labelled = [found.fields[name] for name in about.labels]
+        rows = [[f.name, f.kind, f.size, _few(f.classes or range(f.size))] for f in labelled]
         print_table(["label", "kind", "values", "classes"], rows)
+    if about.sequences:
+        beside: list[list[object]] = [
+            [n, f"{s.size:,}", s.longest, "x" if s.shared else "its own"] for n, s in about.sequences.items()
+        ]
+        print_table(["sequence", "vocabulary", "most tokens", "tokens of"], beside)
 
 
 def _few(classes: Sequence[object]) -> str:

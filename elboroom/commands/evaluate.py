@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elboroom.commands.output import Folders, Json, Seed, SplitName, print_json, print_table
+from elboroom.commands.output import (
+    Components,
+    Handed,
+    Json,
+    SamplerName,
+    Seed,
+    SplitName,
+    print_json,
+    print_table,
+    sampler_of,
+    say,
+)
 from elboroom.core.problem import Problem, unknown
 
 if TYPE_CHECKING:
@@ -15,14 +27,15 @@ if TYPE_CHECKING:
 
 def evaluate(
     ctx: typer.Context,
-    folders: Folders,
+    folders: Annotated[list[Path] | None, typer.Argument(metavar="DIR...", help="the folders of runs")] = None,
     metrics: Annotated[
         str,
         typer.Option(
             "--metrics",
-            help="likelihood, all, or names of metrics, comma-separated; text measures generated sentences, probe predicts the "
-            "first label from few examples; all leaves out downstream, which predicts every factor from 10 to 10,000 "
-            "labels and takes minutes; udr needs several runs",
+            help="likelihood, all, or names of metrics, comma-separated; text measures generated sentences, transfer "
+            "those that are given another style, blocks what parts of z tell of a label, probe predicts the first label "
+            "from few examples; all leaves out downstream, which predicts every factor from 10 to 10,000 labels and takes "
+            "minutes; samples says how far samples are from held-out data; udr needs several runs",
         ),
     ] = "likelihood",
     mode: Annotated[
@@ -36,45 +49,127 @@ def evaluate(
         bool, typer.Option("--smaller", help="allow data with fewer rows than a protocol needs")
     ] = False,
     split: SplitName = None,
+    data: Handed = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="K of the importance-weighted bound")] = 100,
     most: Annotated[int, typer.Option("--most", min=2, help="largest number of examples")] = 10_000,
     iw_most: Annotated[int, typer.Option("--iw-most", min=0, help="examples for IW-K; 0 is all")] = 1000,
+    iw_until: Annotated[
+        float | None,
+        typer.Option(
+            "--iw-until", help="double K until that raises IW-K by less than so many nats (at most 100,000 draws)"
+        ),
+    ] = None,
     proposal: Annotated[
         str, typer.Option("--proposal", help="gaussian or flow: fitted to a q(z|x) without a density")
     ] = "gaussian",
+    sampler: SamplerName = "prior",
+    components: Components = None,
+    features: Annotated[
+        str,
+        typer.Option("--features", help="of samples: pca, pixels, codes, or the folder of another run, whose codes they are",
+                     show_default="pca; codes of text"),
+    ] = "",
+    label: Annotated[
+        str, typer.Option("--label", help="of transfer and blocks: the label", show_default="the first that is the style")
+    ] = "",
+    by: Annotated[
+        str, typer.Option("--by", help="of transfer: style, or as elbo edit: offset, fgim, map, map+fgim")
+    ] = "style",
+    to: Annotated[
+        str, typer.Option("--to", help="of transfer: give all others this value", show_default="the other one, or the next")
+    ] = "",
+    vectors: Annotated[
+        Path | None,
+        typer.Option("--vectors", help="of transfer: word vectors as text, GloVe or word2vec",
+                     show_default="trained on the corpus"),
+    ] = None,
+    through: Annotated[
+        Path | None,
+        typer.Option("--through", metavar="RUN", help="of transfer by bst: the run that translates to the pivot",
+                     show_default="the contexts of the data"),
+    ] = None,
+    references: Annotated[
+        str,
+        typer.Option("--references", help="of transfer: yelp-sentiment or caption-style, where your data is made from it",
+                     show_default="the data's own"),
+    ] = "",
+    sheet: Annotated[
+        Path | None, typer.Option("--sheet", help="write the transfers of all runs, shuffled, to a .csv file for judges")
+    ] = None,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="sentences of --sheet")] = 50,
+    score: Annotated[
+        list[Path] | None, typer.Option("--score", help="read such sheets back, one a rater; takes no run")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
+    if score or sheet is not None:
+        return _people(folders or [], sheet, score or [], label, by, split, pairs, seed, json)
+    if not folders:
+        raise Problem("which run? Use: elbo eval DIR")
+    from elboroom.commands.progress import Measuring
     from elboroom.evaluate.likelihood.proposal import NAMES
     from elboroom.evaluate.registry import chosen
+    from elboroom.evaluate.verdicts import of_metrics
     from elboroom.families.fitted import is_sampled
     from elboroom.runs import load, measure
+    from elboroom.runs.closing import ROWS
+    from elboroom.runs.doctor import examine
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if proposal not in NAMES:
         raise unknown("proposal", proposal, NAMES)
     asked = chosen(names, has_sentences=True)
-    options = ctx.params | {"iw_most": iw_most or None}
+    options = ctx.params | {"iw_most": iw_most or None, "sampler": sampler_of(sampler)}
+    if (Path(features) / "spec.json").is_file():
+        options["features"] = load(Path(features))
     _refuse_idle(ctx, asked)
     if len(asked) == 1 and asked[0].needs == "several runs":
-        results = measure.agreement([load(folder) for folder in folders], asked[0].name)
+        results = measure.agreement([load(folder, data=data) for folder in folders], asked[0].name)
         found = {name: result.to_json() for name, result in results.items()}
         return print_json(found) if json else _table({"run": {"method": asked[0].name, "step": 0}} | found)
-    runs, everything = {folder: load(folder) for folder in folders}, {}
+    runs, everything = {folder: load(folder, data=data) for folder in folders}, {}
     if _was_said(ctx, "proposal") and not any(is_sampled(run.model) for run in runs.values()):
         raise Problem("--proposal has no effect here; remove it (q(z|x) has a density or is a point)")
     for folder, run in runs.items():
-        content = everything[str(folder)] = measure.metrics(run, names, **options)
+        with Measuring():
+            content = everything[str(folder)] = measure.metrics(run, names, **options)
         if not json:
             _table(content, f"{folder}: ")
+            for sentence in of_metrics(content):
+                say(sentence)
+            if wrong := [verdict.name for verdict in examine(run, ROWS) if verdict.state == "problem"]:
+                say(f"what to look at: {', '.join(wrong)}; what to try: elbo doctor {folder}")
     if json:
         print_json(everything if len(folders) > 1 else everything[str(folders[0])])
 
 
+def _people(
+    folders: list[Path], sheet: Path | None, filled: list[Path], label: str, by: str, split: str | None, pairs: int,
+    seed: int, json: bool,
+) -> None:  # fmt: skip
+    """Writes the sheet that people judge, or reads it back."""
+    from elboroom.evaluate.transfer import sheet as sheets
+    from elboroom.runs import load
+    from elboroom.runs.sheet import write
+
+    if filled:
+        if folders or sheet is not None:
+            raise Problem("--score reads what people said and takes neither a run nor --sheet")
+        results = sheets.score(filled)
+        found = {name: result.to_json() for name, result in results.items()}
+        return print_json(found) if json else _table({"run": {"method": "what people said", "step": 0}} | found)
+    if not folders:
+        raise Problem("--sheet needs the runs whose transfers are judged")
+    assert sheet is not None
+    key = write(sheet, {folder.name: load(folder) for folder in folders}, label, by, split, pairs, seed)
+    print_json({"sheet": str(sheet), "key": str(key)}) if json else say(f"{sheet}, to be judged; whose is whose: {key}")
+
+
 def _refuse_idle(ctx: typer.Context, asked: list[Metric]) -> None:
     """Refuses, in a sentence, an option that none of the metrics asked for would read."""
-    read = {option for entry in asked for option in entry.options} | {"folders", "metrics", "json"}
+    read = {option for entry in asked for option in entry.options} | {"folders", "metrics", "data", "json"}
     for option in ctx.params:
         if option not in read and _was_said(ctx, option):
             names = ",".join(sorted(ctx.params["metrics"].split(",")))
@@ -101,13 +196,14 @@ def _table(found: dict[str, Any], title: str = "") -> None:
         ceiling, how = result.parts.get("ceiling"), result.estimator
         unit = result.unit + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
         n = result.settings.get("n", settings.get("n"))
-        if "fitted" in how and result.value is not None and "effective_samples" in result.parts:
-            how += f", {result.parts['effective_samples']:.1f} effective of {result.settings['K']}"
+        how = ", ".join([how, *result.remarks])
         how += f", {n:,} row{'s' * (n != 1)}" if result.value is not None and n != settings.get("n") else ""
-        rows.append([name.replace("_", " "), value, errors or result.reason, unit, how])
+        rows.append([name, value, errors or result.reason, unit, how])
+        for other, end in (result.parts.get("beside") or {}).items():
+            rows.append(["", "—" if end is None else f"{end:.4g}", "", unit, other])
     run, on = found["run"], ""
     if settings:
-        on = f", on {settings['n']:,} rows of {settings['split']} of {settings['data']}"
+        on = f", on {settings.get('n', 0):,} rows of {settings.get('split', '?')} of {settings['data']}"
     print_table(
         ["measure", "value", "error or interval", "unit", "estimator"],
         rows,

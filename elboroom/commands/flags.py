@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from elboroom.commands.catalogue import Entry, Flag
-from elboroom.commands.data import LABEL_KINDS, LABELS
+from elboroom.commands.data import LABEL_KINDS, LABELS, LEVELS
 from elboroom.commands.output import Logger
 
 
@@ -44,13 +44,18 @@ class Sectioned(TyperCommand):
 
 
 OWN = (
-    ("data", str, "dsprites",
-     typer.Option("--data", help="a name from elbo data list, a folder of images or text, or a .npy, .npz or text file")),
+    ("data", str | None, None,
+     typer.Option("--data", help="a name from elbo data list, a folder of images or text, a .npy, .npz, table or text file",
+                  show_default="dsprites, or that of the recipe")),
+    ("recipe", str | None, None,
+     typer.Option("--recipe", help="a setting from elbo recipes, or a .toml file of your own; options said beside it win")),
     ("size", int | None, None, typer.Option("--size", help="resize the images of a folder to SIZE x SIZE")),
+    ("levels", int | None, None, LEVELS),
     ("labels", str | None, None, LABELS),
     ("label_kinds", str | None, None, LABEL_KINDS),
     ("out", Path | None, None,
      typer.Option("--out", help="the folder of the run", show_default="runs/METHOD-DATA-SEED")),
+    ("overwrite", bool, False, typer.Option("--overwrite", help="take away the run that is at --out")),
     ("warm", Path | None, None, typer.Option("--from", help="start from the weights of another run")),
     ("base", Path | None, None, typer.Option("--base", help="a trained run that stands frozen under this one")),
     ("logger", *get_args(Logger)[:1], "", *get_args(Logger)[1:]),

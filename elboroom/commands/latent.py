@@ -1,4 +1,4 @@
-"""elbo encode, sample, reconstruct, traverse, interpolate, analogy, report."""
+"""elbo encode, sample, reconstruct, traverse, interpolate, analogy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elboroom.commands.output import Folder, Json, Seed, SplitName, print_json, say
+from elboroom.commands.output import (
+    Components,
+    Folder,
+    Handed,
+    Json,
+    SamplerName,
+    Seed,
+    SplitName,
+    print_json,
+    sampler_of,
+    say,
+)
 from elboroom.core.problem import Problem, unknown
 
 if TYPE_CHECKING:
@@ -17,7 +28,9 @@ Picture = Annotated[
     Path | None,
     typer.Option("--out", help="a .png or .gif file, .npy for the values; for text .txt", show_default="by command"),
 ]
-Given = Annotated[list[str] | None, typer.Argument(metavar="[SENTENCE]...", help="your own sentences, for text")]
+Given = Annotated[
+    list[str] | None, typer.Argument(metavar="[OWN]...", help="your own sentences, or image files of your own")
+]
 Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
 Temperature = Annotated[float | None, typer.Option("--temperature", help="for --decode sample; default 1", min=0.01)]
 TopK = Annotated[int | None, typer.Option("--top-k", help="sample from the K most likely words; 0 is all", min=0)]
@@ -30,6 +43,7 @@ TopP = Annotated[
 As = Annotated[
     str, typer.Option("--as", metavar="LABEL=VALUE,...", help="labels for a conditional model", show_default=False)
 ]
+AllowUnk = Annotated[bool, typer.Option("--allow-unk", help="may write <unk>, for text")]
 EMPTY = "(empty)"  # a sentence without words
 Width = Annotated[int | None, typer.Option("--beam", help="width for --decode beam; default 5", min=1)]
 
@@ -52,7 +66,8 @@ def encode(
     reading = run.spec.reading if run.tokeniser is not None else None
     sized = data is not None and (Path(data).is_dir() or data == run.spec.data["source"])
     size = run.spec.data["size"] if sized else None
-    codes = run.encode(run.data if data is None else registry.load(data, size=size, reading=reading))
+    photos = run.spec.photos if sized else None
+    codes = run.encode(run.data if data is None else registry.load(data, size, reading=reading, photos=photos))
     try:
         with out.open("wb") as file:
             np.save(file, codes)
@@ -63,119 +78,130 @@ def encode(
 
 def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
            decode: Decode = None, temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
-           labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Sample images or sentences from the prior."""
+           allow_unk: AllowUnk = False, labels: As = "", sampler: SamplerName = "prior", components: Components = None,
+           data: Handed = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Sample images or sentences from the prior, or from a law that is fitted to the codes (--sampler)."""
+    from elboroom.commands.progress import Measuring
     from elboroom.runs.lifecycle import load
 
-    run = load(folder)
-    how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
-    made = run.sample(n, seed, _given(run, labels, n), how)
+    run, law = load(folder, data=data), sampler_of(sampler)
+    how = decoding_of(decode, beam, "sample" if allow_unk else None, temperature=temperature, top_k=top_k, top_p=top_p)
+    with Measuring():
+        made = run.sample(n, seed, labels_of(run, labels, n), how, law, components)
     if run.tokeniser is not None:
-        return _sentences([[sentence] for sentence in made], out, json)
+        return print_sentences([[sentence] for sentence in made], out, json)
     _arrays(made, out, "samples", json, _rows(made, round(len(made) ** 0.5)))
 
 
-def reconstruct(folder: Folder, sentences: Given = None, out: Picture = None,
+def reconstruct(folder: Folder, given: Given = None, out: Picture = None,
                 n: Annotated[int | None, typer.Option("--n", min=1, help="number of examples", show_default="10")] = None,
                 split: SplitName = None, decode: Decode = None,
                 temperature: Temperature = None, top_k: TopK = None, top_p: TopP = None, beam: Width = None,
-                labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Show inputs above their reconstructions; for text, your own sentences or examples of the data."""
+                allow_unk: AllowUnk = False, labels: As = "", data: Handed = None, seed: Seed = 0,
+                json: Json = False) -> None:  # fmt: skip
+    """Show inputs above their reconstructions: your own images or sentences, or examples of the data."""
     import numpy as np
 
     from elboroom.runs.lifecycle import load
     from elboroom.training.batches import reseed
 
-    run = load(folder)
-    how = _decoding(decode, beam, temperature=temperature, top_k=top_k, top_p=top_p)
+    run = load(folder, data=data)
+    how = decoding_of(decode, beam, "greedy" if allow_unk else None, temperature=temperature, top_k=top_k, top_p=top_p)
     if run.tokeniser is not None:
-        given, read = _asked(run, sentences, n, split, seed, 10)
+        asked, read = _asked(run, given, n, split, seed, 10)
         reseed(seed)
-        made = run.reconstruct(given, _given(run, labels, len(read)), how)
-        return _sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
-    _only_text(sentences)
-    batch = run.examples(n or 10, split, seed)
-    grid = np.stack([batch.x.numpy(), run.reconstruct(batch, _given(run, labels, len(batch.x)), how)])
+        made = run.reconstruct(asked, labels_of(run, labels, len(read)), how)
+        return print_sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
+    x, shown = _images(run, given, n, split, seed, 10)
+    grid = np.stack([shown, run.reconstruct(x, labels_of(run, labels, len(shown)), how)])
     _arrays(grid, out, "reconstructions", json)
 
 
-def traverse(folder: Folder, sentences: Given = None, out: Picture = None,
+def traverse(folder: Folder, given: Given = None, out: Picture = None,
              points: Annotated[int, typer.Option("--points", min=2)] = 10,
              reach: Annotated[float, typer.Option("--reach", help="from -REACH to REACH; on the sphere at most 1")] = 3.0,
-             labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
-    """Traverse one latent dimension at a time, highest KL first."""
+             allow_unk: AllowUnk = False, labels: As = "", data: Handed = None, seed: Seed = 0,
+             json: Json = False) -> None:  # fmt: skip
+    """Traverse one latent dimension at a time, highest KL first, from an example of the data or of your own."""
     from elboroom.runs.lifecycle import load
 
-    run = load(folder)
-    u = _given(run, labels, 1)
+    run, how = load(folder, data=data), decoding_of(None, None, "greedy" if allow_unk else None)
+    u = labels_of(run, labels, 1)
+    if given and len(given) != 1:
+        raise Problem(f"a traversal needs 1 example; you gave {len(given)}")
     if run.tokeniser is not None:
-        if sentences and len(sentences) != 1:
-            raise Problem(f"a traversal needs 1 sentence; you gave {len(sentences)}")
-        given, _ = _asked(run, sentences, None, None, seed, 1)
-        made, ends = run.traverse(given, points=points, reach=reach, u=u), run.space.reach(reach)
+        asked, _ = _asked(run, given, None, None, seed, 1)
+        made, ends = run.traverse(asked, None, points, reach, u, how), run.space.reach(reach)
         marks = [f"{(2 * i / (points - 1) - 1) * ends:+.2f}  " for i in range(points)]
-        return _sentences(made, out, json, [f"z{j}" for j in run.order], marks)
-    _only_text(sentences)
-    grid = run.traverse(run.examples(1, seed=seed), points=points, reach=reach, u=u)
+        return print_sentences(made, out, json, [f"z{j}" for j in run.order], marks)
+    grid = run.traverse(_images(run, given, None, None, seed, 1)[0], None, points, reach, u, how)
     _arrays(grid, out, "traversal", json)
 
 
-def interpolate(folder: Folder, sentences: Given = None, out: Picture = None,
+def interpolate(folder: Folder, given: Given = None, out: Picture = None,
                 n: Annotated[int | None, typer.Option("--n", min=1, help="number of examples", show_default="5")] = None,
                 points: Annotated[int, typer.Option("--points", min=2)] = 10,
                 spherical: Annotated[bool, typer.Option("--spherical", help="along the great circle")] = False,
-                decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
-                json: Json = False) -> None:  # fmt: skip
-    """Interpolate between examples in the latent space; for text, between two sentences of your own."""
+                decode: Decode = None, beam: Width = None, allow_unk: AllowUnk = False, labels: As = "",
+                data: Handed = None, seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Interpolate between examples in the latent space: of the data, or two images or sentences of your own."""
     from elboroom.runs.lifecycle import load
     from elboroom.training.batches import reseed
 
-    run, how = load(folder), _decoding(decode, beam)
+    run, how = load(folder, data=data), decoding_of(decode, beam, "greedy" if allow_unk else None)
+    if given and len(given) != 2:
+        raise Problem(f"an interpolation needs 2 examples; you gave {len(given)}")
+    ends = [(given or [])[i : i + 1] for i in (0, 1)]
     if run.tokeniser is not None:
-        if sentences and len(sentences) != 2:
-            raise Problem(f"an interpolation needs 2 sentences; you gave {len(sentences)}")
-        asked = [_asked(run, (sentences or [])[i : i + 1], n, None, seed + i, 5) for i in (0, 1)]
-        left, right, u = asked[0][0], asked[1][0], _given(run, labels, len(asked[0][1]))
+        asked = [_asked(run, ends[i], n, None, seed + i, 5) for i in (0, 1)]
+        left, right, u = asked[0][0], asked[1][0], labels_of(run, labels, len(asked[0][1]))
         reseed(seed)
         made = run.interpolate(left, right, points, spherical, how, u)
         heads = [f"from: {a}\nto:   {b}" for a, b in zip(asked[0][1], asked[1][1], strict=True)]
-        return _sentences(made, out, json, heads, [f"{i / (points - 1):.2f}  " for i in range(points)])
-    _only_text(sentences)
-    left, right = run.examples(n or 5, seed=seed), run.examples(n or 5, seed=seed + 1)
-    grid = run.interpolate(left, right, points, spherical, how, _given(run, labels, len(left.x)))
+        return print_sentences(made, out, json, heads, [f"{i / (points - 1):.2f}  " for i in range(points)])
+    (left, shown), (right, _) = (_images(run, ends[i], n, None, seed + i, 5) for i in (0, 1))
+    grid = run.interpolate(left, right, points, spherical, how, labels_of(run, labels, len(shown)))
     _arrays(grid, out, "interpolation", json)
 
 
 def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
             c: Annotated[str, typer.Argument(metavar="C")],
             strength: Annotated[float, typer.Option("--strength", help="how much of a - b is added to c")] = 1.0,
-            decode: Decode = None, beam: Width = None, labels: As = "", seed: Seed = 0,
-            json: Json = False) -> None:  # fmt: skip
-    """Decode a - b + c, for the codes of three sentences."""
+            decode: Decode = None, beam: Width = None, allow_unk: AllowUnk = False, labels: As = "", out: Picture = None,
+            seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
+    """Decode a - b + c, for the codes of three sentences or image files; of images, all four side by side."""
+    import numpy as np
+
+    from elboroom.runs.inputs import of_files
     from elboroom.runs.lifecycle import load
     from elboroom.training.batches import reseed
 
     run = load(folder)
-    if run.tokeniser is None:
-        raise Problem("elbo analogy is for sentences; for images use run.analogy in Python")
     reseed(seed)
-    made = run.analogy([a], [b], [c], strength, _decoding(decode, beam), _given(run, labels, 1))
-    _sentences([made], None, json)
+    how = decoding_of(decode, beam, "greedy" if allow_unk else None)
+    if run.tokeniser is None:
+        x = of_files(run, [a, b, c])
+        made = run.analogy(x[:1], x[1:2], x[2:], strength, how, labels_of(run, labels, 1))
+        return _arrays(np.concatenate([x, made])[None], out, "analogy", json)
+    made = run.analogy([a], [b], [c], strength, how, labels_of(run, labels, 1))
+    print_sentences([made], out, json)
 
 
-def _decoding(name: str | None, beam: int | None, **options: Any) -> Any:
-    """How sentences are decoded, or None if no option is given."""
+def decoding_of(name: str | None, beam: int | None, free: str | None, **options: Any) -> Any:
+    """How sentences are decoded, or None if no option is given; `free` is the way of one that may write <unk>."""
     from elboroom.families.decoding import Beam, Greedy, Sampling
 
     sampling = {option: value for option, value in options.items() if value is not None}
-    name = name or ("beam" if beam is not None else "sample" if sampling else None)
+    name = name or ("beam" if beam is not None else "sample" if sampling else free)
     if name not in (None, "greedy", "sample", "beam"):
         raise unknown("decoding", str(name), ["greedy", "sample", "beam"])
     if sampling and name != "sample":
         raise Problem(f"--{next(iter(sampling)).replace('_', '-')} is for --decode sample, not {name}; remove it")
     if beam is not None and name != "beam":
         raise Problem(f"--beam is for --decode beam, not {name}; remove it")
-    return {None: None, "greedy": Greedy(), "sample": Sampling(**sampling), "beam": Beam(width=beam or 5)}[name]
+    may = {"unknown": free is not None}
+    ways: dict[str | None, Any] = {"greedy": Greedy(**may), "beam": Beam(width=beam or 5, **may)}
+    return Sampling(**sampling, **may) if name == "sample" else ways.get(name)
 
 
 def _asked(
@@ -183,16 +209,14 @@ def _asked(
 ) -> tuple[Any, list[str]]:
     """What is handed to a model of text, and how it is read: sentences that were given, or some of the data."""
     if sentences:
-        for flag, said in (("n", n), ("split", split)):
-            if said is not None:
-                raise Problem(f"--{flag} has no effect when sentences are given; remove it")
+        _refuse_beside_own(n, split, "sentences")
         return sentences, [run.seen(sentence) for sentence in sentences]
     batch = run.examples(n or default, split, seed)
     assert batch.index is not None
     return batch, run.data.sentences(batch.index.numpy())
 
 
-def _given(run: Run, labels: str, n: int) -> Any:
+def labels_of(run: Run, labels: str, n: int) -> Any:
     """u of n examples with the given labels, or None without labels."""
     pairs = [pair.partition("=") for pair in labels.split(",") if pair.strip()]
     if any(not (name.strip() and sign) for name, sign, _ in pairs):
@@ -200,12 +224,27 @@ def _given(run: Run, labels: str, n: int) -> Any:
     return run.labelled(n, **{name.strip(): value.strip() for name, _, value in pairs}) if pairs else None
 
 
-def _only_text(sentences: list[str] | None) -> None:
-    if sentences:
-        raise Problem("this model is for images or vectors; it takes no sentences")
+def _images(
+    run: Run, files: list[str] | None, n: int | None, split: str | None, seed: int, default: int
+) -> tuple[Any, Any]:
+    """What is handed to a model of images or vectors, and its values: image files that were given, or some of the data."""
+    from elboroom.runs.inputs import of_files
+
+    if files:
+        _refuse_beside_own(n, split, "images")
+        x = of_files(run, files)
+        return x, x
+    batch = run.examples(n or default, split, seed)
+    return batch, batch.x.numpy()
 
 
-def _sentences(
+def _refuse_beside_own(n: int | None, split: str | None, what: str) -> None:
+    for flag, said in (("n", n), ("split", split)):
+        if said is not None:
+            raise Problem(f"--{flag} has no effect when {what} are given; remove it")
+
+
+def print_sentences(
     rows: list[list[str]], out: Path | None, json: bool, heads: list[str] | None = None, marks: list[str] | None = None
 ) -> None:
     """Rows of sentences, one a line and a blank line between rows of several; what is above a row, and before each line."""
@@ -253,13 +292,3 @@ def _arrays(values: Any, out: Path | None, name: str, json: bool, grid: Any = No
         raise Problem(f"--out {out}: must be .png or .gif for a picture, .npy for values")
     shape = list((values if out.suffix == ".npy" else grid).shape)
     print_json({"out": str(out), "shape": shape}) if json else say(f"{out}")
-
-
-def report(folder: Folder, out: Annotated[Path | None, typer.Option("--out", show_default="DIR/report.html")] = None,
-           json: Json = False) -> None:  # fmt: skip
-    """Write report.html: one file, with every figure and number of a run."""
-    from elboroom.report import write_report
-    from elboroom.runs.lifecycle import load
-
-    path = write_report(load(folder), out)
-    print_json({"out": str(path)}) if json else say(str(path))

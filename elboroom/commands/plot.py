@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elboroom.commands import catalogue
-from elboroom.commands.output import Json, figure_file, print_json, print_table, say
+from elboroom.commands.output import Handed, Json, figure_file, print_json, print_table, say
 from elboroom.core.problem import unknown
 
 OLD = {"activity": "collapse"}  # names that figures had
@@ -20,6 +20,8 @@ def plot(
     out: Annotated[
         Path | None, typer.Option("--out", help="a .png, .svg or .pdf file", show_default="KIND.png")
     ] = None,
+    label: Annotated[str, typer.Option("--label", help="of attributes: the label", show_default="the first")] = "",
+    data: Handed = None,
     json: Json = False,
 ) -> None:
     """Draw one figure of a run, or of several."""
@@ -36,5 +38,5 @@ def plot(
     from elboroom.plots.style import save
     from elboroom.runs.lifecycle import load
 
-    save(named(kind).figure([load(folder) for folder in folders or []]), path)
+    save(named(kind).figure([load(folder, data=data) for folder in folders or []], label), path)
     print_json({"out": str(path)}) if json else say(str(path))

@@ -134,7 +134,7 @@ def status(folder: Where, json: Json = False) -> None:
 
     study, entries, at_work = Study.read(folder), Index(folder).read(), driven(folder)
     done = whole(folder, entries, study.measure)
-    failed = {name: entry.told["error"] for name, entry in entries.items() if entry.state == "failed"}
+    failed = {name: entry.told.get("error", "") for name, entry in entries.items() if entry.state == "failed"}
     begun = [name for name, entry in entries.items() if name not in done and name not in failed]
     left = max(0, study.count - len(done) - len(failed) - len(begun))
     told = {"done": len(done), "running" if at_work else "cut off": len(begun), "failed": len(failed), "left": left}
@@ -196,6 +196,7 @@ def query(
     json: Json = False,
 ) -> None:
     """Query a study in SQL: SELECT method, median(value) FROM results WHERE metric = 'mig' GROUP BY method."""
+    from elboroom.studies.analysis.summary import digits
     from elboroom.studies.analysis.table import query as ask
     from elboroom.studies.study import Study
 
@@ -203,7 +204,7 @@ def query(
     columns, rows = ask(folder, sql)
     if json:
         return print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    print_table(columns, [list(row) for row in rows])
+    print_table(columns, [[digits(cell) for cell in row] for row in rows])
 
 
 @study_app.command("report")

@@ -10,11 +10,18 @@ from typer.core import TyperGroup
 
 from elboroom.commands import catalogue
 from elboroom.commands.flags import command
-from elboroom.commands.output import Folder, Json, Logger, print_json, say
+from elboroom.commands.output import Folder, Handed, Json, Logger, print_json, say
+from elboroom.training.recipe import find
 
 
 class Methods(TyperGroup):
     """`elbo train`: one command a registered method, made when it is asked for."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """A recipe that names its method needs no other name: `elbo train --recipe NAME`."""
+        if args and args[0].startswith("-") and (place := _recipe(args)) is not None:
+            args = [find(place).usual_method(), *args]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return catalogue.names()
@@ -23,9 +30,20 @@ class Methods(TyperGroup):
         return command(catalogue.entry(cmd_name), catalogue.shared(), _train)
 
 
+def _recipe(args: list[str]) -> str | None:
+    """What `--recipe` says in a command line."""
+    for word, following in zip(args, [*args[1:], None], strict=True):
+        if word == "--recipe":
+            return following
+        if word.startswith("--recipe="):
+            return word.removeprefix("--recipe=")
+    return None
+
+
 train_app = typer.Typer(
     cls=Methods,
-    help="Train a method: elbo train METHOD --data NAME --steps N [--OPTION VALUE ...].",
+    help="Train a method: elbo train METHOD --data NAME --steps N [--OPTION VALUE ...]. A recipe stands for all that you "
+    "do not say, the method too if it is first: elbo train --recipe NAME (see elbo recipes).",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -47,6 +65,7 @@ def resume(
     base: Annotated[
         Path | None, typer.Option("--base", help="where the run that stands frozen under it is now, if it has moved")
     ] = None,
+    data: Handed = None,
     logger: Logger = "",
     json: Json = False,
 ) -> None:
@@ -54,11 +73,13 @@ def resume(
     from elboroom.commands.progress import Bar
     from elboroom.runs import lifecycle
 
-    run = lifecycle.resume(folder, steps, base=base, bar=Bar, logger=logger)
+    run = lifecycle.resume(folder, steps, data=data, base=base, bar=Bar, logger=logger)
     _trained(run, json)
 
 
 def _trained(run: Any, json: bool) -> None:
+    from elboroom.runs.closing import closing
+
     if json:
         last = run.log[-1] if run.log else {}
         print_json({"folder": str(run.folder), "method": run.spec.method, "step": run.step, "last": last})
@@ -66,4 +87,6 @@ def _trained(run: Any, json: bool) -> None:
         last = max(run.step, run.log[-1]["step"] if run.log else 0)
         best = f", the best at step {run.step:,}" if run.step < last else ""
         say(f"trained to step {last:,}{best}: {run.folder}")
-        say(f"next: elbo eval {run.folder}, elbo report {run.folder}")
+        for sentence in closing(run):
+            say(sentence)
+        say(f"next: elbo eval {run.folder}, elbo report {run.folder}, elbo explore {run.folder}")
