@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tables import Records, measured
+from tables import EFFECTIVE, Records, measured, old_errors
 
 PREFIX = "binarized-mnist-"
 COLUMNS = {
     "log_likelihood": "NLL",
+    EFFECTIVE: "effective of 500",
     "elbo": "-ELBO",
     "distortion": "R",
     "rate": "KL",
@@ -31,10 +32,13 @@ two layers of 300 (`--net mlp-300-300`), 40 dimensions, Adam 5e-4, batch 100, {e
 iwae has 5 draws, flow-prior 2, vamp-vae 500 pseudo-inputs.
 
 NLL is -log p(x) by the importance-weighted bound with 500 draws of q(z|x), in nats per image over the whole test split, the
-error in brackets being that of the draws (last digits). R and KL are the two parts of the ELBO with one draw; AU counts
-dimensions whose mean has a variance of 0.01 or more. MI is over the split, at most ln 10,000 = 9.21.
+error in brackets being that of the draws (last digits); beside it, how many of the 500 draws are effective. R and KL are the
+two parts of the ELBO with one draw; AU counts dimensions whose mean has a variance of 0.01 or more. MI is over the split, at
+most ln 10,000 = 9.21.
 
 {measured(records, COLUMNS, PREFIX, printed)}
+
+{old_errors(records)}
 
 {_differences(records)}
 

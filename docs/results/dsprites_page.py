@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from tables import OTHERS, SCORES, Record, Records, rows, shown, table, value
+from tables import EFFECTIVE, OTHERS, SCORES, Record, Records, old_errors, rows, shown, table, value
 
 HERE = Path(__file__).parent
 
@@ -17,6 +17,7 @@ LIKELIHOOD = {
     "rate": "rate",
     "elbo": "ELBO",
     "log_likelihood": "IW-100",
+    EFFECTIVE: "effective of 100",
     "mutual_information": "MI",
     "active_units": "active",
 }
@@ -101,6 +102,15 @@ OWN = {  # what is peculiar to a setting
 }
 
 
+def _draws(records: Records) -> str:
+    """The errors of IW-100 as they were printed, and what they are worth."""
+    errors = [r["metrics"].get("log_likelihood", {}).get("errors", {}) for r in records.values()]
+    found = [each["importance_noise"] for each in errors if "importance_noise" in each]
+    if not found:
+        return ""
+    return f"The errors of IW-100 by its draws are {min(found):.3f} to {max(found):.3f} nats. {old_errors(records)}".strip()
+
+
 def page(records: Records, steps: int) -> str:
     """The page; what is not measured yet is missing from the tables, not invented."""
     parts = [
@@ -112,6 +122,7 @@ def page(records: Records, steps: int) -> str:
         "In nats per image, at weight one; the squared error is a sum over pixels. MI is over 10,000 images and so at "
         "most ln 10,000 = 9.21: a code that tells nearly all images apart says no more.",
         rows(records, "dsprites-", LIKELIHOOD),
+        _draws(records),
         "## Disentanglement",
         "As the study of Locatello et al. 2019 measures; D, C and I of DCI are disentanglement, completeness and accuracy.",
         rows(records, "dsprites-", SCORES),
@@ -129,7 +140,7 @@ def page(records: Records, steps: int) -> str:
         "Made from the records in `runs/` by `python docs/results/dsprites.py`; `elbo train` with the options in a record's "
         "spec.json makes its run again."
     )
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def best(records: Records) -> str | None:

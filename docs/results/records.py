@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,9 +56,9 @@ def keep(run: Run, name: str) -> None:
     """Writes the record of a measured run."""
     folder = KEPT / name
     folder.mkdir(parents=True, exist_ok=True)
-    for file in ("spec.json", "metrics.json", "timing.json", "sentences.json"):
-        if (run.folder / file).exists():
-            shutil.copy(run.folder / file, folder / file)
+    for file in ("spec.json", "metrics.json", "timing.json", "sentences.json", "edits.json"):
+        if (run.folder / file).exists():  # where it was trained is nobody's business
+            (folder / file).write_text((run.folder / file).read_text().replace(f"{ROOT}/", ""))
     log = run.log
     step = max(1, len(log) // LINES)
     thin = log[::step] if log[-1] in log[::step] else [*log[::step], log[-1]]
@@ -78,6 +77,12 @@ def records(names: Iterable[str]) -> dict[str, dict[str, Any]]:
                 "log": [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()],
             }
     return found
+
+
+def chosen(plans: list[Plan], names: list[str]) -> list[Plan]:
+    """The plans of these names, in their order; all of them where none is named."""
+    by_name = {plan.name: plan for plan in plans}
+    return [by_name[name] for name in names] if names else plans
 
 
 def work(plans: list[Plan], measure: Callable[[Run], None], data: str, **common: Any) -> None:

@@ -38,6 +38,11 @@ NEGATED = {"log_likelihood", "log_likelihood_posthoc", "elbo", "elbo_dual"}  # s
 BOUNDS = {"log_likelihood", "perplexity"}  # whose cells say why they are empty
 COUNTS = {"active_units", "dis_1", "dis_2"}
 FITTED = "†"  # by a proposal that was fitted to samples of q(z|x)
+EFFECTIVE = "effective"  # the column of how many draws of the importance-weighted bound count
+OLD_ERROR = """These errors of the draws are by the delta method, as printed when the runs were measured. It is too small where
+few weights dominate: where 3 of 100 draws are effective it is less than half of what repeats scatter by
+([what was measured](../metrics.md#errors-of-iw-k)). There the bound is loose too, by tenths of a nat or by nats, which no error
+says. The weights of these runs are not kept, so neither can be measured again; the effective draws tell which to doubt."""
 OF_CODES = "‡"  # under a prior that was fitted to codes
 
 
@@ -49,15 +54,26 @@ def value(record: Record, name: str) -> float | None:
     elif name == "error":
         found = metrics.get("squared_error", {}).get("value")
         found = None if found is None else found / PIXELS
+    elif name == EFFECTIVE:
+        found = metrics.get("log_likelihood", {}).get("parts", {}).get("effective_samples")
     else:
         found = metrics.get(name, {}).get("value")
     return None if found is None else float(found)
+
+
+def old_errors(records: Records) -> str:
+    """What is to be said of errors of bounds that were measured by the delta method; nothing where none was."""
+    found = [record["metrics"].get("log_likelihood", {}) for record in records.values()]
+    old = (entry.get("value") is not None and "gain_of_doubling" not in entry.get("parts", {}) for entry in found)
+    return OLD_ERROR if any(old) else ""
 
 
 def shown(number: float | None, name: str = "") -> str:
     """A number as a cell of a table."""
     if number is None:
         return ""
+    if name == EFFECTIVE:
+        return f"{number:.1f}" if number < 10 else f"{number:.0f}"
     digits = 4 if name == "error" else 0 if name == "active_units" else 2 if abs(number) >= 2 else 3
     return f"{number:.{digits}f}"
 
@@ -81,7 +97,7 @@ def measured(
     body = [
         [
             short := run.removeprefix(prefix),
-            *(_cell(n, r["metrics"].get(n)) for n in names),
+            *(shown(value(r, n), n) or "—" if n == EFFECTIVE else _cell(n, r["metrics"].get(n)) for n in names),
             *(cells.get(short, "") for cells in (more or {}).values()),
         ]
         for run, r in records.items()
@@ -97,8 +113,6 @@ def _cell(name: str, entry: dict[str, Any] | None) -> str:
         return f"{number:,.0f}"
     noise = entry.get("errors", {}).get("importance_noise") if name == "log_likelihood" else None
     mark = FITTED if "fitted" in entry["estimator"] else OF_CODES if "prior of codes" in entry["estimator"] else ""
-    if mark == FITTED and "effective_samples" in entry.get("parts", {}):
-        mark += f" {entry['parts']['effective_samples']:.0f}"
     return f"{round(number, 2) + 0:.2f}" + (f" ({round(noise * 100)})" if noise is not None else "") + mark
 
 

@@ -1,0 +1,117 @@
+"""The page of results on replies: what a z is worth in DailyDialog.
+
+`python docs/results/dialogue.py train [NAME ...]` trains and measures what is left of the plan, or these runs of it
+(two processes share it; what was cut off goes on where it was), `python docs/results/dialogue.py` writes dialogue.md from the
+records that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from answers import not_yet, values
+from records import KEPT, Plan, chosen, records, work
+from tables import Records, table
+
+from elboroom.data.sequences import CONTEXT
+from elboroom.families.decoding import Greedy, Sampling
+from elboroom.runs import measure as measures
+from elboroom.runs.run import Run
+
+HERE = Path(__file__).parent
+DATA = "dailydialog-replies"
+COMMON: dict[str, Any] = {
+    "vocabulary": 10_000,
+    "embed": 256,
+    "hidden": 256,
+    "epochs": 5,
+    "batch_size": 64,
+    "lr": 1e-3,
+    "threads": 1,
+    "longest": 60,
+}
+PLANS = [
+    Plan("dialogue-seq2seq", "seq2seq"),
+    Plan("dialogue-cvae", "cvae"),
+    Plan("dialogue-cvae-annealed", "cvae", {"warmup": 0.25}),
+    Plan("dialogue-cvae-bow", "cvae-bow"),
+    Plan("dialogue-bn-cvae", "bn-cvae"),
+    Plan("dialogue-free-bits", "free-bits", {"given": "context"}),
+]
+COLUMNS = {
+    "perplexity": "PPL (IW)",
+    "rate": "KL",
+    "mutual_information": "MI",
+    "active_units": "AU",
+    "bleu_3_precision": "BLEU-3 P",
+    "bleu_3_recall": "BLEU-3 R",
+    "bleu_4_precision": "BLEU-4 P",
+    "bleu_4_recall": "BLEU-4 R",
+    "bow_average_precision": "average P",
+    "bow_average_recall": "average R",
+    "bow_extrema_precision": "extrema P",
+    "bow_extrema_recall": "extrema R",
+    "bow_greedy_precision": "greedy P",
+    "bow_greedy_recall": "greedy R",
+    "intra_distinct_1": "intra-1",
+    "intra_distinct_2": "intra-2",
+    "inter_distinct_1": "inter-1",
+    "inter_distinct_2": "inter-2",
+}
+PUBLISHED = [
+    ["PPL (reconstruction under posterior z)", "36.40", "24.49", "30.67"],
+    ["KL", "0.15", "9.30", "5.18"],
+    ["BLEU-4", "10.23", "8.56", "8.64"],
+    ["A-bow precision / recall", "95.87 / 90.93", "96.89 / 93.95", "96.64 / 94.43"],
+    ["E-bow precision / recall", "86.26 / 77.91", "83.55 / 81.13", "84.69 / 81.75"],
+]
+SHOWN = "sentences.json"
+
+
+def measure(run: Run) -> None:
+    """The likelihood given the context by IW-100, the measures of replies, and five replies to each of ten contexts."""
+    run.evaluate(samples=100)
+    measures.metrics(run, "replies")
+    rows = run.rows("test")[1][:: max(1, len(run.rows("test")[1]) // 10)][:10]
+    turns = run.data.turns(CONTEXT, rows)
+    made = run.generate(turns, 5, Greedy(unknown=False) if run.latent else Sampling(unknown=False))
+    real = run.data.sentences(rows)
+    shown = [{"turns": a, "reply": b, "made": c} for a, b, c in zip(turns, real, made, strict=True)]
+    (run.folder / SHOWN).write_text(json.dumps(shown, indent=1))
+
+
+def page(found: Records) -> str:
+    """The page."""
+    names = [plan.name for plan in PLANS]
+    parts = [
+        "# Replies in DailyDialog",
+        "Every run has states of 256 units and 10,000 words, and trains for 5 epochs: `python docs/results/dialogue.py train`.",
+        values(found, names, COLUMNS, "dialogue-"),
+        not_yet(found, names, "dialogue-"),
+        "PPL is the importance-weighted bound of the reply given its context. P is the mean of ten replies, R the best "
+        "of them. Vectors of words are made from the training text, so that the similarities compare with one another "
+        "here and with no paper.",
+        "## Published, on Switchboard",
+        table(["", "CVAE", "CVAE (BOW)", "BN-CVAE"], PUBLISHED),
+        "Zhu et al. 2020. Another corpus, other vectors, and a PPL that is no likelihood: what may be compared is the "
+        "order. A plain CVAE has a KL near zero; with a bag of words, or batch norm, it is clearly above, with better recall.",
+    ]
+    for name in found:
+        entries = json.loads((KEPT / name / SHOWN).read_text())
+        said = [
+            f"- {' / '.join(entry['turns'])}<br>real: *{entry['reply']}*<br>" + "<br>".join(entry["made"])
+            for entry in entries
+        ]
+        parts += [f"## {name.removeprefix('dialogue-')}: five replies each", "\n".join(said)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["train"]:
+        work(chosen(PLANS, sys.argv[2:]), measure, DATA, **COMMON)
+    (HERE / "dialogue.md").write_text(page(records(plan.name for plan in PLANS)), encoding="utf-8")
