@@ -19,24 +19,30 @@ demo: setup  ## train a beta-TCVAE on rendered dSprites for a few minutes, measu
 	$(BIN)/elbo train beta-tcvae --data dsprites --steps 3000 --lr 1e-3 --beta 2 --seed 1 --out runs/demo
 	$(BIN)/elbo eval runs/demo
 	$(BIN)/elbo report runs/demo
+	@echo "look into it: $(BIN)/elbo explore runs/demo"
 
-test: setup  ## everything but what is slow: 6 minutes on two cores
+test: setup  ## everything but what is slow: about ten minutes on two cores
 	$(PYTEST) -m "not slow"
 
 test-slow: setup  ## kills, processes, browsers, engines of studies, long statistics, every method where one of its kind will do
 	$(PYTEST) -m slow
 
-check: setup  ## lint, format, types and the fast tests
+check: setup  ## lint, format, types (of JavaScript too, where node is there) and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v tsc >/dev/null 2>&1; then tsc -p elboroom/explorer/jsconfig.json; \
+	elif command -v npx >/dev/null 2>&1; then npx --yes --package typescript@5 tsc -p elboroom/explorer/jsconfig.json; \
+	else echo "there is no tsc and no npx here: the types of the explorer's JavaScript are not checked"; fi
 	$(PYTEST) -m fast
 
 bench: setup  ## ratios against a named reference, on a machine that does nothing else; into the README too
 	$(BIN)/python -m benchmarks.run
 
-docs: setup  ## the page of every method and the catalogue of the commands, from the registry
+docs: setup  ## the page of every method, the catalogue of the commands, the results table, and the site: build/docs/html/index.html
 	$(BIN)/python docs/pages.py
+	$(BIN)/python docs/results/leaderboard.py
+	$(BIN)/python docs/site/build.py
 
 same: setup  ## does the work tree train, measure and draw what BASE does, bit for bit? make same BASE=commit
 	$(BIN)/python tools/same.py $(BASE) --words

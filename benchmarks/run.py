@@ -1,6 +1,6 @@
 """The measurements, by name or all: `python -m benchmarks.run [--force] [NAME ...]`.
 
-What counts is written into benchmarks/latest.json and, from there, into the table of the README.
+What counts is written into benchmarks/latest.json and, from there, into the table of docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def main(arguments: list[str]) -> int:
 
 
 def keep(name: str, result: Result) -> None:
-    """Writes a result beside those of other measurements, and the table of all of them into the README."""
+    """Writes a result beside those of other measurements, and the table of all of them into docs/benchmarks.md."""
     kept = json.loads(LATEST.read_text()) if LATEST.exists() else {}
     LATEST.write_text(json.dumps({**kept, name: asdict(result)}, indent=2, sort_keys=True) + "\n")
-    pages.README.write_text(pages.readme(), encoding="utf-8")
+    pages.BENCH.write_text(pages.bench_page(), encoding="utf-8")
 
 
 def quiet(force: bool) -> None:

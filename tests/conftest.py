@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from elboroom.build.parts import Parts
 from elboroom.core.draw import Draw
+from elboroom.core.tongue import typed
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import gather
@@ -33,6 +35,13 @@ def _quiet() -> None:
     """One thread and a known place for the noise of each test."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _typed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Messages speak of flags, as they are written; those of tests marked `arguments` as a caller in Python reads them."""
+    with nullcontext() if request.node.get_closest_marker("arguments") else typed():
+        yield
 
 
 def _blobs(width: float) -> NDArray[np.float64]:
@@ -126,7 +135,7 @@ def text_bench(whole_text_runs: Bench, narrow: None) -> Bench:
     return whole_text_runs
 
 
-# The rooms that train no whole run to be tested: what is not slow there is `fast`.
+# The rooms that train no whole run to be tested: what is neither slow nor unhurried there is `fast`.
 FAST = ("core", "geometry", "nets", "families", "terms", "weights", "data", "divergences", "build", "latent")
 
 
@@ -135,7 +144,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         room = item.path.relative_to(config.rootpath / "tests").parts[0]
         whole = {"bench", "text_bench"} & set(getattr(item, "fixturenames", ()))
-        if not whole and not item.get_closest_marker("slow") and (room in FAST or room.startswith("test_")):
+        takes_time = any(item.get_closest_marker(name) for name in ("slow", "unhurried"))
+        if not whole and not takes_time and (room in FAST or room.startswith("test_")):
             item.add_marker("fast")
 
     def place(item: pytest.Item) -> tuple[bool, bool, str]:
@@ -149,4 +159,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Says what a machine without a browser leaves out."""
     if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
-        terminalreporter.write_line("there is no chromium here: tests of reports in a browser are skipped")
+        terminalreporter.write_line(
+            "there is no chromium here: tests of reports and of the explorer in a browser are skipped"
+        )

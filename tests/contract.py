@@ -15,16 +15,19 @@ import pytest
 import torch
 from torch import Tensor
 
+from elboroom.build import examples
 from elboroom.core.method import Method, adam
 from elboroom.core.objective import Weight
 from elboroom.core.stages import Stages
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
+from elboroom.data.sequences import CONTEXT
+from elboroom.data.text import Reading, gather
 from elboroom.methods import cards
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 from elboroom.training import session
-from elboroom.training.base import grounded
+from elboroom.training.base import grounded, inherited, read_like
 from elboroom.training.batches import Batches
 from elboroom.training.checkpoint import Checkpoint, Checkpoints
 from elboroom.training.loop import Loop
@@ -32,7 +35,8 @@ from elboroom.training.session import Own
 from elboroom.training.spec import Spec, specify
 
 METHODS = [name for name, card in cards().items() if "pixels" in card.on]
-TEXT_METHODS = [name for name, card in cards().items() if "tokens" in card.on]
+TEXT_METHODS = [name for name, card in cards().items() if "tokens" in card.on and not card.needs_context]
+CONTEXT_METHODS = [name for name, card in cards().items() if card.needs_context]
 FROM_NOTHING = [
     name for name in METHODS if not cards()[name].needs_base
 ]  # the others stand on a run that a Bench trains
@@ -53,16 +57,32 @@ AT_WORK: dict[str, dict[str, Any]] = {
     "control-vae": {"target": 0.05, "ki": 0.01, "ramp": 0.0},  # kl starts above it, so that beta leaves its lower bound
     "mdr-vae": {"rate": 200.0},
     "lm": {"latent": None},  # it has none
+    "seq2seq": {"latent": None},
+    "bst": {"latent": None, "pretraining": 0.25},  # so that it is in its second stage half-way
+    "cae": {"gate": 100.0},  # so that its critics are listened to from the first step on
+    "cvae-bow": {"act": True},
     "ae-pretrained-free-bits": {"pretraining": 0.25, "target": 0.01},  # so that it is in its second stage half-way
     "free-bits": {"target": 0.01},  # kl starts above it, so that a prior given labels is taught
     "vamp-vae": {"pseudo_inputs": 20},  # 500 would make the steps of one method as long as those of ten
     "apo-vae-vamp": {"pseudo_inputs": 20},
-    "lagging-vae": {"at_most": 1, "look": 0.125, "start": 1000.0, "warmup": 1.0},  # so dear a rate that I(x; z) falls
+    "style-vae": {"latent": None, "style_size": 2, "content_size": 3},  # its z is its blocks
+    "style-ae": {"latent": None, "style_size": 2, "content_size": 3},
+    "emb2emb": {"to": "1", "pretraining": 0.25},  # so that it is in its second stage half-way
+    "lagging-vae": {  # so dear a rate that I(x; z) falls, from codes that begin far enough apart
+        "at_most": 1,
+        "look": 0.125,
+        "start": 1000.0,
+        "warmup": 1.0,
+        "init": "kaiming",
+        "likelihood": "auto",
+    },
 }
 
 
-# Buffers that a state keeps and that never change: masks of flows, spectra of priors.
-CONSTANT = re.compile(r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)|.*\.pseudo\.(ids|lengths)")
+# Buffers that a state keeps and that never change: masks of flows, spectra of priors, statistics of the data.
+CONSTANT = re.compile(
+    r"model\.(posterior\.flow\..*\.(order|mask)|prior\.logvar)|.*\.pseudo\.(ids|lengths)|.*\.(centre|scale)"
+)
 
 
 class Killed(Exception):
@@ -126,7 +146,8 @@ def turns(method: Method | Stages, steps: int) -> dict[str, set[float]]:
 @cache
 def built(name: str) -> Method:
     """A small model of a method for pixels, to be asked what it has and never trained."""
-    data = arrays.dataset(np.random.default_rng(0).integers(0, 256, (40, 8, 8)).astype(np.uint8))
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8)).astype(np.uint8)
+    data = arrays.dataset(images, labels=np.arange(40) % 3)
     options = {**FIT, **AT_WORK.get(name, {}), "net": "mlp-300"}
     with torch.random.fork_rng():
         return session.build(specify(name, data, "array", None, options), Own(data))
@@ -174,6 +195,15 @@ def one_of_each(kind: Callable[[Method], Hashable], names: Iterable[str] = METHO
     return [pytest.param(name, marks=() if name in first else pytest.mark.slow) for name in names]
 
 
+@cache
+def talk() -> DataSet:
+    """Replies with up to three turns before them, and an act."""
+    rng = np.random.default_rng(0)
+    said = [[" ".join(rng.choice(list("abcdef"), int(rng.integers(1, 5)))) for _ in range(4)] for _ in range(80)]
+    read = [(t[0], ("ask" if i % 2 else "tell",), (tuple(t[1 : 1 + i % 4]),)) for i, t in enumerate(said)]
+    return gather("talk", {"train": read}, {"act": None}, Reading(), 0.1, beside=[CONTEXT])
+
+
 def newest(folder: Path) -> Checkpoint:
     found = Checkpoints(folder / "checkpoints").newest()
     assert found is not None
@@ -204,12 +234,18 @@ class Bench:
         return train(name, self.data, out, base=self.base(name, given), **given)
 
     def base(self, name: str, given: dict[str, Any]) -> Path | None:
-        """A vae for a method that needs a run to stand on, given the same labels; None for others."""
-        folder = self.folder / f"base-{given.get('given', '')}"
+        """A run for a method that needs one to stand on, given the same labels; None for others."""
         if not cards()[name].needs_base:
             return None
+        base = examples.base(cards()[name])
+        folder = self.folder / f"base-{base}-{given.get('given', '')}"
         if not folder.exists():
-            train("vae", self.data, folder, **{**FIT, **self.options, "given": given.get("given", "")})
+            train(
+                base,
+                self.data,
+                folder,
+                **{**FIT, **self.options, **AT_WORK.get(base, {}), "given": given.get("given", "")},
+            )
         return folder
 
     def whole(self, name: str) -> Run:
@@ -221,14 +257,19 @@ class Bench:
         """The method at step 0, ready to train."""
         given = {**FIT, **self.options, **AT_WORK.get(name, {}), **more}
         base = self.base(name, given)
-        spec = specify(name, self.data, "array", None, given, base=grounded(base)[0] if base else None)
-        method = session.build(spec, Own(self.data))
+        data, reads = self.data, cards()[name].base_reads
+        if base is not None and reads == CONTEXT:  # in whose tokens contexts are
+            data, given = read_like(data, base, reads), inherited(grounded(base)[1], given, Reading(), reads)
+        spec = specify(name, data, "array", None, given, base=grounded(base)[0] if base else None)
+        method = session.build(spec, Own(data))
         method.prepare(adam(FIT["lr"]))
+        method.given_names = spec.model.given_names  # which its batches have to bring
         return method
 
     def loop(self, method: Method, seed: int = 0) -> Loop:
         held = self.data.hold_out(self.data.holdout)
-        return Loop(method, Batches(held, "train", FIT["batch_size"], seed, (), torch.device("cpu")), seed)
+        given = getattr(method, "given_names", ())
+        return Loop(method, Batches(held, "train", FIT["batch_size"], seed, given, torch.device("cpu")), seed)
 
 
 def by_kind(state: dict[str, Tensor], floats_first: bool) -> dict[str, Tensor]:
@@ -237,6 +278,12 @@ def by_kind(state: dict[str, Tensor], floats_first: bool) -> dict[str, Tensor]:
 
 
 def moved(before: Method, after: dict[str, Tensor]) -> Iterator[tuple[str, bool, bool]]:
-    """(name, whether it may move, whether it did) for every parameter; what a state does not keep comes from a base."""
+    """(name, whether it may move, whether it did) for every parameter; what a state does not keep comes from a base.
+
+    What a second stage keeps as the first has left it is where that is, and did not move by itself.
+    """
     for name, parameter in before.named_parameters():
+        learnt = after.get(name.replace("then.", "first.", 1))
+        if not parameter.requires_grad and learnt is not None and torch.equal(after[name], learnt):
+            continue
         yield name, parameter.requires_grad, name in after and not torch.equal(parameter, after[name])

@@ -37,7 +37,7 @@ def equal(method: str, data: Path | str, tmp_path: Path, options: dict[str, Any]
     files = (next((tmp_path / name / "checkpoints").glob("*.safetensors")) for name in ("one", "two"))
     one, two = (safetensors.torch.load(file.read_bytes()) for file in files)
     for name in one.keys() - set(TAKEN_OUT):
-        distance, size = (one[name] - two[name]).float().norm(), one[name].float().norm()
+        distance, size = (one[name].float() - two[name].float()).norm(), one[name].float().norm()
         assert distance <= 1e-5 * size + 1e-6, name
     for a, b in zip(*(read_log(tmp_path / name / "log.jsonl") for name in ("one", "two")), strict=True):
         assert a == pytest.approx(b, rel=1e-4, abs=1e-5)

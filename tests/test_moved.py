@@ -18,6 +18,7 @@ def test_the_old_name_is_the_same_module(old: str, new: str) -> None:
     assert (module.__name__, module.__spec__ and module.__spec__.name) == (new, new)
 
 
+@pytest.mark.slow
 def test_what_users_were_told_to_import() -> None:
     code = (
         "from elboroom.methods.parts import Parts\n"

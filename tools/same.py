@@ -39,6 +39,9 @@ SMALL: dict[str, Any] = {
     "threads": 1,
     "device": "cpu",
 }
+EARLIER = {"ae-pretrained-free-bits": {"first": "draw"}}  # options that came later, as everything was before them
+EVERY = {"decay": "none"}  # and those of every method
+OF_TEXT = {"dropout": 0.5}  # and of every method, for text
 TEXT = {"embed": 6, "hidden": 7, "latent": 4}
 AT_WORK: dict[str, dict[str, Any]] = {  # options that put memory and second stages to work within four steps
     "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},
@@ -126,7 +129,7 @@ def _one(method: str, source: str, out: Path, options: dict[str, Any]) -> dict[s
         try:
             elboroom.train(method, source, out, **options)
         except elboroom.Problem as problem:
-            idle = re.search(r"--([\w-]+)[^:;]* has no effect here", str(problem))
+            idle = re.match(r"(?:--)?([\w-]+)[^:;]* has no effect here", str(problem))
             if idle and idle[1].replace("-", "_") in options and idle[1] != "given":
                 del options[idle[1].replace("-", "_")]
                 continue
@@ -152,6 +155,7 @@ def work(out: Path, like: Path | None, shard: str, wide: bool) -> None:
                 continue
             options = {**SMALL, **(TEXT if kind == "tokens" else {}), **AT_WORK.get(method, {}), **more}
             told = before.get(case, {}).get("spec")
+            told = told and EVERY | (OF_TEXT if kind == "tokens" else {}) | EARLIER.get(method, {}) | told
             try:
                 results[case] = _one(method, files[kind], folder / "run", told or options)
             except Exception as error:

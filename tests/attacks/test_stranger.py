@@ -73,6 +73,7 @@ def refused(run: Path) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_a_moment_of_another_shape_is_refused(run: Path) -> None:
     forge(run, **{a_moment(run): torch.zeros(2)})
     assert "has shape (2,); this run needs" in refused(run)
@@ -152,6 +153,7 @@ def test_what_is_written_has_the_permissions_that_the_user_gives(tmp_path: Path)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.slow
 def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, data: dict[str, Path]) -> None:
     (tmp_path / "json.py").write_text("open('imported', 'w').close()\nraise SystemExit(1)\n")
     (tmp_path / "study.toml").write_text(

@@ -48,6 +48,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_in_the_title_and_the_folder(
     images: Path, elbo: Elbo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,37 @@ def test_what_was_chosen_is_in_the_title_and_the_folder(
     assert (code, "--spherical has no effect" in err) == (2, True)
     code, _, err = elbo("encode", run, "--out", tmp_path / "codes.txt")
     assert (code, "a .npy file" in err) == (2, True)
+
+
+def test_a_recipe_stands_for_what_is_not_said(images: Path, elbo: Elbo, tmp_path: Path) -> None:
+    few = ["--data", images, "--steps", 2, *TINY, "--json"]
+    code, out, _ = elbo("train", "--recipe", "burgess-dsprites", *few, "--out", tmp_path / "named")
+    assert (code, json.loads(out)["method"]) == (0, "beta-vae-capacity")
+    spec = json.loads((tmp_path / "named" / "spec.json").read_text())
+    assert (spec["recipe"], spec["model"]["net"], spec["fit"]["batch_size"]) == ("burgess-dsprites", "burgess", 8)
+    mine = tmp_path / "mine.toml"
+    mine.write_text("[options]\nnet = 'mlp-300'\nlr = 0.25\n")
+    assert elbo("train", "vae", "--recipe", mine, *few, "--out", tmp_path / "mine")[0] == 0
+    assert json.loads((tmp_path / "mine" / "spec.json").read_text())["fit"]["lr"] == 0.25
+    for words, sentence in (
+        (["train", "--recipe", "fast"], "the recipe fast names no method: say which"),
+        (["train", f"--recipe={mine}"], "names no method"),
+        (["train", "--recipe", "fats"], "unknown recipe 'fats'; did you mean 'fast'?"),
+        (["train", "vae", "--recipe", "lagging-ptb", *few], "the recipe lagging-ptb is for text, and x.npy is images"),
+        (["recipes", "fats"], "unknown recipe 'fats'"),
+    ):
+        code, _, err = elbo(*words)
+        assert code == 2
+        assert sentence in err
+        assert err.count("\n") == 1
+
+
+def test_recipes_are_listed_and_shown(elbo: Elbo) -> None:
+    assert "tomczak-mnist" in elbo("recipes")[1]
+    shown = elbo("recipes", "tomczak-mnist")[1]
+    assert "Tomczak & Welling 2018" in shown
+    assert "  --net gated-300-300\n" in shown
+    assert json.loads(elbo("recipes", "fast", "--json")[1])[0]["tokens"]["clip"] == 5
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +134,12 @@ def test_from_training_to_report(elbo: Elbo, images: Path, tmp_path: Path) -> No
     assert measured["log_likelihood"]["estimator"] == "iw-5"
     assert set(measured["log_likelihood"]["errors"]) == {"sampling", "importance_noise"}
     assert measured["elbo"]["settings"]["split"] == "test"
-    assert elbo("eval", out, "--split", "train", "--samples", 5)[0] == 0
+    code, said, _ = elbo("eval", out, "--split", "train", "--samples", 5)
+    assert code == 0
+    assert "of 5 draws effective" in " ".join(said.replace("│", " ").split())
+    code, said, _ = elbo("eval", out, "--json", "--samples", 5, "--iw-until", 50)
+    assert (code, json.loads(said)["log_likelihood"]["estimator"]) == (0, "iw-8")
+    refused(elbo("eval", out, "--iw-until", 0), "would never end")
     code, said, _ = elbo("encode", out, "--data", images, "--out", tmp_path / "codes.npy", "--json")
     assert np.load(tmp_path / "codes.npy").shape == (200, 3) == tuple(json.loads(said)["shape"])
     for verb in ("sample", "reconstruct", "traverse", "interpolate"):
@@ -198,8 +235,11 @@ def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.Mo
     code, said, _ = elbo("plot", "list", "--json")
     kinds = json.loads(said)
     assert code == 0
-    several = {"rate-distortion": [tmp_path / "run-0", tmp_path / "run-1"], "swiss-roll": []}
+    several = {"rate-distortion": [tmp_path / "run-0", tmp_path / "run-1"], "swiss-roll": [], "kl-fits": []}
+    refused(elbo("plot", "blocks", tmp_path / "run-0"), "has no block of style")
     for kind in kinds:
+        if kind == "blocks":  # tests/report/test_report.py draws it
+            continue
         runs = several.get(kind, [tmp_path / "run-0"])
         code, _, err = elbo("plot", kind, *runs, "--out", tmp_path / f"{kind}.png")
         assert code == 0, (kind, err)
@@ -210,6 +250,7 @@ def test_every_kind_of_figure(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.Mo
     refused(elbo("plot", "curves", tmp_path / "run-0", "--out", tmp_path / "a.txt"), ".svg")
 
 
+@pytest.mark.slow
 def test_metrics_of_a_run_without_a_grid(elbo: Elbo, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert elbo("train", "vae", "--data", labelled(tmp_path / "x.npz"), "--out", out, "--steps", 12, *TINY)[0] == 0
@@ -231,6 +272,7 @@ def test_metrics_of_a_run_without_a_grid(elbo: Elbo, tmp_path: Path) -> None:
     refused(elbo("eval", out, "--mode", "nonsense"), "--mode has no effect with --metrics likelihood; remove it")
     refused(elbo("eval", out, "--metrics", "gaussian-tc", "--split", "train"), "--split has no effect")
     refused(elbo("eval", out, "--metrics", "probe", "--iw-most", 5), "--iw-most has no effect")
+    refused(elbo("eval", out, "--metrics", "probe", "--iw-until", 0.1), "--iw-until has no effect")
     refused(elbo("eval", out, "--metrics", "udr"), "at least two")
 
 
@@ -303,7 +345,6 @@ MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     "negative beta": (lambda t, x: ["train", "beta-vae", "--data", x, "--beta", -3], "--beta -3"),
     "beta no number": (lambda t, x: ["train", "beta-vae", "--data", x, "--beta", "much"], "--beta"),
     "zero steps": (lambda t, x: ["train", "vae", "--data", x, "--steps", 0], "--steps 0"),
-    "large batch": (lambda t, x: ["train", "vae", "--data", x, "--batch-size", 1000], "more than the 180 training"),
     "one example a batch": (lambda t, x: ["train", "factor-vae", "--data", x, "--batch-size", 1], "use 2 or more"),
     "looks without patience": (
         lambda t, x: ["train", "vae", "--data", x, "--look-every", 5],
@@ -330,7 +371,7 @@ MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     ),
     "bernoulli on reals": (
         lambda t, x: ["train", "vae", "--likelihood", "bernoulli", "--data", reals(t / "a.npy")],
-        "use --likelihood gaussian",
+        "needs values in [0, 1], and",
     ),
     "no run": (lambda t, x: ["eval", t / "nowhere"], "does not exist"),
     "not a run": (lambda t, x: ["eval", t], "is not a run"),

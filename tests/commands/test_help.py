@@ -49,6 +49,9 @@ HEAVY = ("torch", "numpy", "scipy", "matplotlib", "sklearn", "PIL", "lightning_f
 AT_ONCE = (
     ["methods"],
     ["methods", "vae", "--json"],
+    ["recipes"],
+    ["recipes", "lagging-ptb"],
+    ["train", "--recipe", "burgess-dsprites", "--help"],
     ["train", "--help"],
     ["train", "beta-vae", "--help"],
     ["train", "vae", "--betta", "4"],
@@ -111,6 +114,7 @@ def test_what_is_read_and_what_is_derived_is_one_help(monkeypatch: pytest.Monkey
     assert catalogue.figures() == catalogue._figures()
 
 
+@pytest.mark.slow
 def test_an_edited_method_is_shown_as_it_is_now(tmp_path: Path) -> None:
     root = Path(catalogue.__file__).parents[1]
     shutil.copytree(root, tmp_path / "elboroom", ignore=shutil.ignore_patterns("__pycache__"))
@@ -131,6 +135,7 @@ def mine(parts, strength: float = 2.5):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["--with", "environment", "entry point"])
 def test_methods_from_elsewhere_are_shown(way: str, tmp_path: Path) -> None:
     (tmp_path / "mine_of_mine.py").write_text(MINE)

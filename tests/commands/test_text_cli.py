@@ -56,12 +56,13 @@ def test_a_beam_of_one_is_greedy(run: str) -> None:
     assert greedy == done("reconstruct", run, "--decode", "beam", "--beam", "1", "--n", "3")
 
 
+@pytest.mark.slow
 def test_its_report_shows_sentences(run: str) -> None:
     done("report", run)
     page = Path(run, "report.html").read_text(encoding="utf-8")
     for heading in ("Samples", "Reconstructions", "Interpolations", "KL per dimension", "Map of the codes"):
         assert f"<h2>{heading}</h2>" in page, heading
-    assert "Not shown" not in page
+    assert page.count("Not shown") == page.count("no map of them"), "a few sentences may be too few for a map"
 
 
 def test_its_codes_are_probed(run: str) -> None:
@@ -134,6 +135,7 @@ def test_sentences_are_refused_by_images_and_pictures_by_text(run: str, tmp_path
     assert "lm works on tokens" in found.stderr
 
 
+@pytest.mark.slow
 def test_measures_of_text_on_a_run_that_has_no_others(corpus: Path, tmp_path: Path) -> None:
     folder = str(tmp_path / "run")
     done("train", "vae", "--data", str(corpus), "--out", folder, *SMALL, "--given", "label")

@@ -8,10 +8,12 @@ from torch import Tensor
 
 from elboroom.build.parts import Choices, Parts
 from elboroom.core.method import adam, descend
+from elboroom.core.objective import Term, logged
 from elboroom.core.stages import Stages, model_state
 from elboroom.data.dataset import About, DataSet, Reals
 from elboroom.terms.evidence import kl, nll
 from elboroom.training.batches import Batches
+from elboroom.training.checkpoint import check_state
 from elboroom.training.loop import Loop
 from elboroom.weights.schedules import After, Linear
 
@@ -97,9 +99,54 @@ def test_a_checkpoint_tells_the_model_of_its_stage(data: DataSet) -> None:
         stages.at(UNTIL)
 
 
-def test_both_stages_have_one_architecture() -> None:
-    with pytest.raises(ValueError, match="one architecture"):
+def test_what_is_carried_is_of_one_architecture() -> None:
+    with pytest.raises(ValueError, match="'posterior', which is of another architecture"):
         made(latent=3)
+    about = About("v", "vectors", (5,), 40, {}, 0)
+    methods = [descend(Parts(about, Choices(latent=2)).vae(), nll() + kl()) for _ in range(2)]
+    with pytest.raises(ValueError, match=r"'heads\.spy', which one of them does not have"):
+        Stages(*methods, UNTIL, carry=("heads.spy",))
+
+
+def unlike(seed: int = 0) -> Stages:
+    """First an autoencoder of 3 dimensions with a head on its codes; then a VAE of 2 that keeps the head as it is."""
+    torch.manual_seed(seed)
+    about = About("v", "vectors", (5,), 40, {}, 0)
+    first, then = (
+        Parts(about, Choices(net=net)).vae(blocks={"all": size}) for net, size in (("auto", 3), ("mlp-300", 2))
+    )
+    heads = [torch.nn.Linear(5, 1) for _ in range(2)]
+    for model, head in zip((first, then), heads, strict=True):
+        model.with_heads(spy=head)
+    heads[1].requires_grad_(False)
+    spied = Term("spied", lambda draw: draw.model.heads["spy"](draw.batch.x).square().squeeze(-1))
+    stages = Stages(
+        descend(first, nll() + spied), descend(then, nll() + kl() + logged(spied)), UNTIL, carry=("heads.spy",)
+    )
+    stages.prepare(adam(1e-2))
+    return stages
+
+
+@pytest.mark.parametrize("half", [UNTIL - 1, UNTIL, UNTIL + 1])
+def test_stages_of_different_models_carry_heads_and_go_on_bit_for_bit(data: DataSet, half: int) -> None:
+    whole, kept = unlike(), dict[str, Tensor]()
+    run = loop(whole, data)
+    for step in range(7):
+        if step == half:
+            kept = copied(whole.state())
+        run.step(step)
+    spy = whole.first.model.heads["spy"].state_dict()
+    assert all(torch.equal(tensor, spy[name]) for name, tensor in whole.then.model.heads["spy"].state_dict().items())
+    again = unlike(seed=1)
+    check_state(again, kept)
+    again.restore(kept)
+    assert again.model is (again.then if half > UNTIL else again.first).model
+    run = loop(again, data)
+    for step in range(half, 7):
+        run.step(step)
+    a, b = whole.state(), again.state()
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
 
 
 def test_a_schedule_begins_later() -> None:

@@ -143,3 +143,38 @@ def test_bad_files(tmp_path: Path) -> None:
             registry.load(tmp_path / name)
     with pytest.raises(Problem, match="does not exist"):
         registry.load(tmp_path / "gone.npy")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.uint8])
+def test_levels_are_read_off_whole_numbers(dtype: type[np.generic]) -> None:
+    digits = (np.arange(4 * 64).reshape(4, 8, 8) % 17).astype(dtype)
+    data = registry.load(digits)
+    assert data.about.levels == 17
+    assert data.x(range(4)).max() == 1
+    assert torch.equal(data.x([0]) * 16, torch.from_numpy(digits[:1, None].astype(np.float32)))
+
+
+def test_dark_bytes_are_asked_about() -> None:
+    dark = np.clip(GREY, 0, 93)
+    with pytest.raises(Problem, match="use --levels 256 if 255 would be white, --levels 94 if 93 is"):
+        registry.load(dark)
+    assert registry.load(dark, levels=256).x([0]).max() < 0.5
+    assert registry.load(dark, levels=94).x(range(6)).max() == 1
+    assert registry.load(dark.astype(int)).about.levels == 94
+    assert registry.load(GREY // 2 + 100).about.levels == 256
+
+
+def test_levels_that_do_not_fit_are_refused() -> None:
+    assert registry.load(GREY / 255, levels=256).hash == registry.load(GREY / 255).hash
+    for array, levels in ((GREY, 100), (GREY / 300, 17), (GREY / 300, 256), (GREY, 1), (GREY.reshape(6, 20), 256)):
+        with pytest.raises(Problem, match="--levels"):
+            registry.load(array, levels=levels)
+
+
+def test_strings_that_are_objects_are_labels_too() -> None:
+    """As a column of words is in pandas."""
+    x = np.zeros((4, 3), np.float32) + np.arange(4)[:, None]
+    found = arrays.dataset(x, labels=np.array(["hi", "lo", "hi", "lo"], object))
+    assert found.classes == {"label": ("hi", "lo")}
+    with pytest.raises(Problem, match="of type object"):
+        arrays.dataset(x, labels=np.array(["hi", None, "hi", "lo"], object))

@@ -16,6 +16,7 @@ from elboroom.data.text import Reading
 from elboroom.data.tokens import UNK, Words
 
 NAMES = ["ptb", "multi30k", "multi30k-5", "caption-style", "dailydialog", "yelp-sentiment"]
+NAMES += ["multi30k-en-fr", "multi30k-fr-en", "dailydialog-replies", "turkcorpus", "asset"]
 
 
 def sizes(data: DataSet) -> dict[str, int]:
@@ -34,6 +35,7 @@ def write(path: Path, *lines: str) -> None:
 # ---- on the real files
 
 
+@pytest.mark.unhurried
 @pytest.mark.filterwarnings("ignore:.*left out sentences:UserWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_sources_tell_the_truth(name: str, real: Path) -> None:
@@ -66,6 +68,7 @@ def test_multi30k(real: Path) -> None:
     assert registry.load("multi30k", reading=Reading(min_count=2)).about.levels == 5_917 + 4
 
 
+@pytest.mark.slow
 def test_multi30k_five(real: Path) -> None:
     data = registry.load("multi30k-5")
     assert data.about.levels == 19_585 + 4
@@ -92,6 +95,7 @@ def test_caption_style(real: Path) -> None:
     assert any("track，speed" in sentence for sentence in parts["train"])  # noqa: RUF001
 
 
+@pytest.mark.slow
 def test_dailydialog(real: Path) -> None:
     with pytest.warns(UserWarning, match="more than 200 words: 4 of train, 1 of test"):
         data = registry.load("dailydialog")
@@ -113,6 +117,7 @@ def _lower(text: str) -> str:
     return " ".join(text.lower().split())
 
 
+@pytest.mark.unhurried
 def test_yelp_sentiment(real: Path) -> None:
     data = registry.load("yelp-sentiment")
     assert data.classes == {"sentiment": ("negative", "positive")}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import shutil
 from collections.abc import Iterator
@@ -167,3 +168,29 @@ def test_get_packs_text_into_bits(web: Web, cache: Path, monkeypatch: pytest.Mon
     registry.get("binarized-mnist", source=web.url)
     assert [path.name for path in (cache / "binarized_mnist").iterdir()] == [images.STATIC]
     assert registry.load("binarized-mnist").x([0]).mean() == 0.5
+
+
+def test_a_server_that_sends_more_than_the_file_has(web: Web, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"offers 300,000 bytes, but the file has 1,000"):
+        fetch(File("a.bin", f"{web.url}/a.bin", size=1000), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_server_that_never_stops(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a length, and with more than the known size: what is read stops there, and nothing is kept."""
+
+    class Endless(io.BytesIO):
+        status, headers = 200, dict[str, str]()
+
+    monkeypatch.setattr("elboroom.data.download.urllib.request.urlopen", lambda *a, **k: Endless(b"x" * 3_000_000))
+    with pytest.raises(Problem, match=r"sends more than the 1,000 bytes"):
+        fetch(File("a.bin", f"{web.url}/a.bin", size=1000), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http://a b/c", "http://a\nb", "http://[", "http://x:99999999/a", "file:///etc/passwd"]
+)
+def test_a_broken_address_is_one_sentence(tmp_path: Path, url: str) -> None:
+    with pytest.raises(Problem):
+        fetch(File("a.bin", url), tmp_path)

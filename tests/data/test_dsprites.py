@@ -136,6 +136,7 @@ def test_check_without_files(tmp_path: Path) -> None:
         dsprites.check(tmp_path / "broken.npz")
 
 
+@pytest.mark.unhurried
 def test_acceptance_against_published_images(real: Path) -> None:
     found = dsprites.check()
     assert found["compared"] == 64_834
@@ -143,6 +144,7 @@ def test_acceptance_against_published_images(real: Path) -> None:
     assert found["max_pixels"] <= 1
 
 
+@pytest.mark.unhurried
 def test_all_of_it(real: Path) -> None:
     data = dsprites.load()
     assert (len(data), data.about.n, data.holdout, data.about.levels) == (737_280, 737_280, 0, 2)

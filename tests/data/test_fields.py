@@ -83,6 +83,7 @@ def test_published_sets_say_what_their_labels_are() -> None:
     assert {kind for name, kind in kinds.items() if name not in ordered} == {"categorical"}
 
 
+@pytest.mark.unhurried
 def test_the_kinds_of_dsprites(real: Path) -> None:
     kinds = registry.load("dsprites").about.kinds
     assert kinds == {"shape": "categorical", **dict.fromkeys(("scale", "orientation", "posX", "posY"), "ordinal")}

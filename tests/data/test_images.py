@@ -125,6 +125,7 @@ def test_omniglot(cache: Path) -> None:
         registry.load("omniglot")
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize(
     ("name", "splits", "shape", "levels", "mean"),
     [

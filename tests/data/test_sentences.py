@@ -30,6 +30,7 @@ def test_every_combination_once_in_order(data: DataSet) -> None:
     assert data.classes == VALUES
 
 
+@pytest.mark.unhurried
 def test_all_are_distinct_and_parse_inverts_render(data: DataSet) -> None:
     every = data.sentences(np.arange(COUNT))
     assert len(set(every)) == COUNT

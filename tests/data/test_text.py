@@ -404,3 +404,37 @@ def test_reading_keeps_numbers_not_text(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert data.lengths(np.arange(5000)).sum() == 17 * 5000
     assert peak < 2.5e6
+
+
+def test_another_encoding_is_said_and_named_where_it_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "french.txt"
+    path.write_bytes("un caf\u00e9\nune \u00eele\n".encode("latin-1") * 5)
+    with pytest.raises(Problem, match=r"not UTF-8 text: byte 0xe9 .* --encoding \(latin-1, cp1252"):
+        registry.load(path)
+    data = registry.load(path, reading=Reading(encoding="latin-1"))
+    assert data.sentences([0, 1]) == ["un caf\u00e9", "une \u00eele"]
+    table = tmp_path / "t.csv"
+    table.write_bytes("text,label\ncaf\u00e9,\u00e9\nth\u00e9,\u00e8\nlait,\u00e8\n".encode("cp1252"))
+    read = registry.load(table, reading=Reading(encoding="cp1252"))
+    assert read.classes["label"] == ("\u00e8", "\u00e9")
+    for name, said in (("latin-one", "is no encoding"), ("utf-16", "line ends")):
+        with pytest.raises(ValueError, match=said):
+            Reading(encoding=name)
+
+
+@pytest.mark.parametrize("label", ["{}", "__label__{}"])
+def test_a_label_and_a_space_is_told_to_be_a_word(tmp_path: Path, label: str) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"{label.format(i % 2)} some text {i}\n" for i in range(40)))
+    with pytest.warns(
+        UserWarning, match="begins with .*0 or .*1 and a space, which is read as its first word.* label TAB"
+    ):
+        assert registry.load(path).draft.labels == {}
+
+
+def test_lines_that_begin_with_words_or_many_numbers_are_not_doubted(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    for start in (lambda i: ("a", "the")[i % 2], lambda i: str(i)):
+        path.write_text("".join(f"{start(i)} text {i}\n" for i in range(60)))
+        with warnings.catch_warnings(action="error"):
+            registry.load(path)

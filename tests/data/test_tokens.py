@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def test_no_tokeniser(entry: dict[str, object]) -> None:
 
 
 def test_broken_content() -> None:
-    with pytest.raises(Problem, match="not a tokeniser file of the tokenizers library"):
+    with pytest.raises(Problem, match="not a tokeniser that elboroom wrote"):
         tokeniser({"kind": "subwords", "name": "x", "lead": "", "content": "{}"})
 
 
@@ -155,3 +156,31 @@ def test_byte_pairs_are_the_same_in_every_process() -> None:
     one, two = (subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in "ab")
     assert one == two
     assert len(one) > 1000
+
+
+def test_a_strange_tokeniser_is_refused_before_the_library_reads_it() -> None:
+    made = byte_pairs(["a b ab abc"] * 30, 264)
+    entry = json.loads(made.content)
+    assert Subwords(json.dumps(entry), "x").size == made.size
+    changes: list[dict[str, Any]] = [
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Removed", "invert": False}},
+        {"pre_tokenizer": None},
+        {"normalizer": {"type": "Replace", "pattern": {"Regex": "(x+x+)+y"}, "content": ""}},
+        {"post_processor": {"type": "ByteLevel"}},
+        {"truncation": {"max_length": 0}},
+        {"added_tokens": []},
+        {"added_tokens": 5},
+        {"model": entry["model"] | {"vocab": entry["model"]["vocab"] | {"far": 4_000_000_000}}},
+        {"model": entry["model"] | {"merges": [["no", "such"]]}},
+        {"model": entry["model"] | {"merges": ["a"]}},
+        {"model": entry["model"] | {"merges": [5]}},
+        {"model": entry["model"] | {"dropout": 0.5}},
+        {"model": {"type": "Unigram", "vocab": []}},
+        {"model": None},
+    ]
+    for change in changes:
+        with pytest.raises(Problem, match="not a tokeniser that elboroom wrote"):
+            Subwords(json.dumps(entry | change), "x")
+    for text in ("", "5", "[]", "[" * 10**5, " " * ((1 << 26) + 1)):
+        with pytest.raises(Problem, match="not a tokeniser"):
+            Subwords(text, "x")

@@ -112,6 +112,7 @@ def samples(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 QUICK = Training(hidden=32, steps=400, lr=5e-3)
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize("row", [r for r in ROWS if r.name != "neyman"], ids=named)
 def test_a_trained_critic_comes_near(row: FDivergence) -> None:
     found = estimate(*samples(3000), row.name, QUICK)

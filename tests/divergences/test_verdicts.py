@@ -40,6 +40,7 @@ def test_information_of_two_gaussians() -> None:
     assert bound.unit == near.unit == "nats"
 
 
+@pytest.mark.unhurried
 def test_dependence_without_correlation_is_seen() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 1))
@@ -51,6 +52,7 @@ def test_dependence_without_correlation_is_seen() -> None:
     assert json.loads(json.dumps(found.to_json()))["p"] == found.p
 
 
+@pytest.mark.unhurried
 def test_independence_is_not_refused() -> None:
     found = independence(*correlated(400, 0.0), permutations=200, how=QUICK)
     assert found.p > 0.05

@@ -8,7 +8,9 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from contract import talk
 
+from elboroom.build import examples
 from elboroom.data.dataset import DataSet
 from elboroom.methods import cards
 from elboroom.training import session
@@ -32,6 +34,7 @@ def test_no_page_is_out_of_date(pages: ModuleType) -> None:
     assert pages.main(["--check"]) == 0
 
 
+@pytest.mark.slow
 def test_a_page_that_differs_is_told(pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "FOLDER", tmp_path)
     assert pages.main(["--check"]) == 1
@@ -62,12 +65,24 @@ def test_an_example_is_legal_and_does_something(
     if cards()[name].needs_base:
         assert " --base " in pages.page(cards()[name])
         return
-    data, options = (pixels if "pixels" in cards()[name].on else sentences), pages.example(cards()[name])
+    data, options = (
+        (pixels if examples.data(cards()[name]) == "dsprites" else sentences),
+        examples.option(cards()[name]),
+    )
+    data = talk() if cards()[name].needs_context else data
     spec = specify(name, data, "array", None, {**options, "batch_size": 8})
     session.build(spec, Own(data), new=True)  # which refuses what has no use
     usual = specify(name, data, "array", None, {"batch_size": 8})
     assert (spec.options, spec.model) != (usual.options, usual.model) or not options
-    assert bool(options) == (name not in ("ae", "vae", "lm"))
+    assert bool(options) == (name not in ("ae", "vae", "lm", "seq2seq", "cvae"))
+
+
+def test_methods_against_collapse_are_shown_on_text_and_every_method_says_what_it_is_for() -> None:
+    for name in ("bn-vae", "free-bits", "lagging-vae", "sa-vae", "lm"):
+        assert examples.data(cards()[name]) == "sentences", name
+    assert examples.command(cards()["beta-vae"]) == "elbo train beta-vae --data dsprites --beta 8"
+    assert examples.call(cards()["style-vae"]).startswith('elboroom.train("style-vae", data="sentences"')
+    assert all(5 < len(card.purpose) < 64 for card in cards().values())
 
 
 @pytest.mark.parametrize("name", list(cards()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -53,6 +54,20 @@ def test_runs_stand_beside_what_was_published_and_differences_are_named(made: Mo
     )
 
 
+def test_an_old_error_of_a_bound_is_named_as_such(made: ModuleType) -> None:
+    """Records of before the error held; those of today need no such word."""
+    old = {"value": -80.0, "estimator": "iw-100", "errors": {"importance_noise": 0.0206}}
+    parts = {"effective_samples": 3.54}
+    page = made.page({"dsprites-beta-vae-1-s0": record(0.2, log_likelihood=old | {"parts": parts})}, 20_000)
+    assert "| -80.00 | 3.5 |" in page
+    assert "0.021 nats. These errors of the draws are by the delta method" in page
+    assert "too small where" in page
+    new = old | {"parts": parts | {"gain_of_doubling": 0.4}}
+    page = made.page({"dsprites-beta-vae-1-s0": record(0.2, log_likelihood=new)}, 20_000)
+    assert "0.021 nats" in page
+    assert "delta method" not in page
+
+
 def test_downstream_and_pictures_come_when_they_are_there(made: ModuleType, tmp_path: Path) -> None:
     parts = {"chance": [0.5, 0.25], "ceiling": [1.0, 0.975]}
     measured = {
@@ -72,3 +87,35 @@ def test_downstream_and_pictures_come_when_they_are_there(made: ModuleType, tmp_
 def test_no_record_no_number(made: ModuleType) -> None:
     assert made.best({}) is None
     assert "0 runs" in made.page({}, 20_000)
+
+
+def test_the_page_of_the_pivot_says_what_was_not_run_and_shows_what_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "results")
+    pivot = importlib.import_module("pivot")
+    monkeypatch.setattr(pivot, "KEPT", tmp_path)
+    empty = pivot.page({}, {})
+    assert "| bst | not yet run |" in empty
+    assert "| cae | not yet run |" in empty
+    assert "| style-vae, full objective | not yet run |" in empty
+    (tmp_path / "pivot-bst").mkdir()
+    (tmp_path / "pivot-bst" / pivot.SHOWN).write_text('[["humorous", "a dog", "romantic", "a loving dog"]]')
+    told = {"value": 0.75, "estimator": "a judge", "parts": {"beside": {"copy of the input": 0.25}}}
+    found = {"pivot-bst": {"metrics": {"transfer_accuracy": told}}}
+    page = pivot.page(found, {"round_trip_bleu": 31.5, "unknown_english": 0.021, "unknown_french": 0.004})
+    assert "| bst | 0.750 |" in page
+    assert "| copy of the input | 0.250 |" in page
+    assert "| BLEU of English to French to English, test split | 31.5 |" in page
+    assert "| unknown words of the captions, to the translation to French | 2.1% |" in page
+    assert "- humorous: a dog<br>*romantic: a loving dog*" in page
+
+
+def test_words_that_stay_tell_the_rest_of_a_sentence_or_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "results")
+    style = importlib.import_module("style")
+    end = "the old book at home ."
+    assert style._told(f"the lady will keep {end}", {"will", "keep"}, "negation")
+    assert not style._told(f"the ladies keep {end}", {"keep"}, "negation"), "it may be `will keep` as well"
+    assert not style._told(f"the lady kept {end}", set(), "tense")
+    assert style._told(f"the lady did not keep {end}", {"not", "keep"}, "tense")

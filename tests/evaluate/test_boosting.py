@@ -52,6 +52,7 @@ def fast() -> tuple[Any, Any]:
     return measured()
 
 
+@pytest.mark.slow
 def test_the_numbers_are_the_same_and_it_is_said_once(fast: tuple[Any, Any], another_inside: None) -> None:
     with pytest.warns(UserWarning, match="falls back to scikit-learn, which is slower"):
         model = boosting.boosted(CODES, FACTORS[:, 0])

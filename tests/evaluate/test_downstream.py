@@ -27,6 +27,7 @@ def grid() -> Grid:
     return Grid(np.concatenate([codes, np.zeros((60, 1))], 1), sizes=SIZES, names=("shape", "scale", "place"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_clear_codes_need_labels_and_no_more(grid: Grid, mode: Predictor) -> None:
     found = downstream(grid, 0, mode, sizes=(10, 50, 400), test=200, threads=1, ceilings={"place": 0.975})
@@ -46,6 +47,7 @@ def test_clear_codes_need_labels_and_no_more(grid: Grid, mode: Predictor) -> Non
     json.dumps([score.to_json() for score in found.values()], allow_nan=False)
 
 
+@pytest.mark.slow
 def test_points_are_drawn_as_in_the_study(grid: Grid) -> None:
     """For each size train, then test, 16 at a time, one `randint` for each factor."""
 
@@ -82,6 +84,7 @@ def test_folds_that_train_on_one_class_are_skipped() -> None:
     assert logistic(codes[[0, 8]], np.array([0, 1])).predict(codes[[0, 9]]).tolist() == [0, 1]  # no fold is left
 
 
+@pytest.mark.slow
 def test_ten_labels_of_forty_values() -> None:
     sizes = (40, 2)
     grid = Grid(factorial(*sizes).astype(float), sizes=sizes)
@@ -92,6 +95,7 @@ def test_ten_labels_of_forty_values() -> None:
         assert found.parts["factors_test"][0] <= 10 / 40 + 0.1
 
 
+@pytest.mark.slow
 def test_a_seed_gives_one_answer_and_threads_change_nothing(grid: Grid) -> None:
     one, two = (downstream(grid, 3, "boosting", sizes=(60,), test=100, threads=threads) for threads in (1, 2))
     assert one["downstream-60"].to_json() == two["downstream-60"].to_json()

@@ -63,7 +63,7 @@ def test_results_know_which_way_is_better(binary: DataSet, tmp_path: Path) -> No
 
 
 def test_what_all_stands_for() -> None:
-    assert [entry.name for entry in chosen(["all"], has_sentences=False)] == ["likelihood", *of_codes()]
+    assert [entry.name for entry in chosen(["all"], has_sentences=False)] == ["likelihood", "mmd", *of_codes()]
     assert [entry.name for entry in chosen(["all"], has_sentences=True)][-1] == "text"
     assert [entry.name for entry in chosen(["sap", "likelihood", "sap"], True)] == ["sap", "likelihood"]
     with pytest.raises(Problem, match="unknown metric 'likelyhood'; did you mean 'likelihood'"):
@@ -71,7 +71,7 @@ def test_what_all_stands_for() -> None:
 
 
 def test_options_are_those_that_a_metric_reads() -> None:
-    assert find("likelihood").options == {"split", "samples", "most", "iw_most", "seed", "proposal"}
+    assert find("likelihood").options == {"split", "samples", "most", "iw_most", "iw_until", "seed", "proposal"}
     assert find("mig").options == {"mode", "representation", "seed", "interval", "smaller"}
     assert find("probe").options == {"seed", "split"}
 

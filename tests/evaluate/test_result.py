@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,9 @@ def test_what_is_no_number_is_no_number(value: float) -> None:
 def test_it_is_written_with_its_errors_by_name() -> None:
     number = Result(-31.25, "iw-100", "nats", {"K": 100}, {"sampling": 0.5, "importance_noise": 0.01})
     assert str(number) == "-31.25 ± 0.5 (sampling) ± 0.01 (importance noise) nats"
+    few = replace(number, parts={"effective_samples": 3.14}, note="loose by 0.4 nats or more")
+    assert str(few) == f"{number}, 3.1 of 100 draws effective, loose by 0.4 nats or more"
+    assert Result.from_json("log_likelihood", few.to_json()).remarks == few.remarks
     assert json.loads(json.dumps(number.to_json(), allow_nan=False)) == {
         "value": -31.25,
         "unit": "nats",

@@ -52,7 +52,7 @@ def test_a_dark_image_is_dark_and_nonsense_is_refused(tmp_path: Path) -> None:
     dark = np.ones((1, 8, 8), np.uint8)
     assert run.medium().batch(dark).x.max() == pytest.approx(1 / 255)
     for bad in (BYTES - 1.0, BYTES + 0.5, BYTES * 2):
-        with pytest.raises(Problem, match="pixels must be bytes from 0 to 255 or reals"):
+        with pytest.raises(Problem, match="pixels must be whole numbers from 0 to 255 or reals"):
             run.encode(bad)
 
 
@@ -64,6 +64,7 @@ def test_one_factor_is_told_by_any_code() -> None:
         assert "one factor" in found.reason
 
 
+@pytest.mark.slow
 def test_intervals_hold_their_value() -> None:
     codes, factors = RNG.normal(size=(300, 3)), RNG.integers(0, 3, (300, 2))
     for name, mode in (("explicitness", None), ("gaussian-tc", None), ("irs", "paper")):

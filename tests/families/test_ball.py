@@ -335,3 +335,14 @@ def test_laws_on_different_spaces_are_refused(pixels: Any, q: str, p: str, inste
         Problem, match=f"--posterior {q} and --prior {p} are on different spaces; use --prior {instead}"
     ):
         Parts(pixels.about, Choices(latent=3, posterior=q, prior=p)).vae()
+
+
+def test_the_prior_is_that_of_the_cited_code_at_a_quarter_of_its_curvature() -> None:
+    """There z = exp_0(v / lambda_0) at curvature 1, which is tanh(|v| / 2) v / |v|; here the same ball, twice as large."""
+    v = torch.randn(20, 3, dtype=torch.float64)
+    length = v.norm(dim=-1, keepdim=True)
+    ball = Ball(0.25)
+    assert torch.allclose(torch.as_tensor(ball.centre(v)), 2 * torch.tanh(length / 2) * v / length)
+    torch.manual_seed(0)
+    z = families.WrappedPrior(3, ball)(Batch(torch.zeros(1, 1))).sample((20_000,))
+    assert ball.log0(z).std().item() == pytest.approx(1.0, abs=0.02)  # v itself, not its half

@@ -73,7 +73,7 @@ def test_rows_are_sentences(strategy: Decoding, name: str) -> None:
 @pytest.mark.parametrize("name", ["lstm", "transformer"])
 def test_greedy_takes_the_best_word_given_the_words_before(name: str) -> None:
     net, z = decoder(name), torch.randn(1, 20, LATENT)
-    rows = px(net, z).decode(Greedy(), 6)[0]
+    rows = px(net, z).decode(Greedy(unknown=True), 6)[0]
     for row, code in zip(rows, z[0], strict=True):
         n = int((row != PAD).sum())
         logits = net.head(net.hidden(code.unsqueeze(0), row[None, : n - 1]))[0]  # type: ignore[operator]
@@ -95,7 +95,7 @@ def test_a_wide_beam_finds_the_best_sentence(name: str) -> None:
     rows = torch.zeros(len(everything), longest + 1, dtype=torch.long)
     for row, words in zip(rows, everything, strict=True):
         row[: len(words) + 2] = torch.tensor([START, *words, END])
-    found = px(net, z).decode(Beam(width=400), longest)[0]
+    found = px(net, z).decode(Beam(width=400, unknown=True), longest)[0]
     for code, row in zip(z[0], found, strict=True):
         with torch.no_grad():
             scores = px(net, code.expand(1, len(rows), -1)).log_prob(rows)[0]
@@ -112,7 +112,7 @@ def test_a_beam_word_by_word(name: str, width: int) -> None:
         nn.init.normal_(parameter, std=0.8)
     net.head.bias.data[END] = -3.0
     z, lengths = torch.randn(12, LATENT), []
-    found = px(net, z.unsqueeze(0)).decode(Beam(width), 8)[0]
+    found = px(net, z.unsqueeze(0)).decode(Beam(width, unknown=True), 8)[0]
     for code, row in zip(z, found, strict=True):
         beams = [(0.0, [START])]
         for _ in range(8):
@@ -163,14 +163,14 @@ def test_a_sentence_without_an_end_is_cut_off() -> None:
         assert found.tolist() == [[[START, *[4] * 6]] * 2]
 
 
-def test_unknown_words_need_not_be_said() -> None:
+def test_unknown_words_are_said_only_if_asked() -> None:
     p = torch.full((V, V), 1e-9)
     p[:, UNK], p[:, END], p[:, 4] = 0.6, 0.3, 0.1
     z = torch.zeros(1, 3, 1)
-    for hush in (Greedy(unknown=False), Beam(2, unknown=False)):
+    for hush in (Greedy(), Beam(2)):
         assert (px(Table(p.log()), z).decode(hush, 4)[..., 1] == END).all()
-    assert (px(Table(p.log()), z).decode(Greedy(), 4)[..., 1] == UNK).all()
-    assert not (px(Table(p.log()), z).decode(Sampling(unknown=False), 4) == UNK).any()
+    assert (px(Table(p.log()), z).decode(Greedy(unknown=True), 4)[..., 1] == UNK).all()
+    assert not (px(Table(p.log()), z).decode(Sampling(), 4) == UNK).any()
 
 
 # sampling

@@ -21,6 +21,7 @@ from elboroom.families.autoregressive import AR1
 from elboroom.families.gaussian import Gaussian
 from elboroom.families.implicit import SharedGaussian
 from elboroom.families.sphere import PowerSpherical, UniformSphere, VonMisesFisher
+from elboroom.families.styled import Misread
 
 ROOT = torch.tensor([[0.8, 0.3, 0.0], [-0.2, 0.5, 0.6]]).double()
 
@@ -37,6 +38,7 @@ def test_the_table_has_every_law_that_can_be_chosen() -> None:
     assert named == {f"q {name}" for name in known} | {f"p {name}" for name in PRIORS if name != "vamp"} | vamps
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize("name", LAWS)
 @torch.no_grad()
 def test_its_density_integrates_to_one_and_its_sampler_follows_it(name: str) -> None:
@@ -57,6 +59,7 @@ def test_its_density_integrates_to_one_and_its_sampler_follows_it(name: str) -> 
     assert two_sample(some + 0.35 * z.std(0), other, kernel, 250)[0].p < 0.01, "the test has teeth"
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @torch.no_grad()
 def test_every_rate_is_that_of_quadrature(pair: Pair) -> None:
@@ -143,7 +146,7 @@ FORMULAS: dict[tuple[type, type], Callable[[], tuple[Any, Any]]] = {
 
 
 def test_the_table_has_every_formula() -> None:
-    assert set(FORMULAS) == set(_CLOSED)
+    assert set(FORMULAS) == set(_CLOSED) - {(Misread, Gaussian)}, "whose draws are not of its density"
 
 
 @pytest.mark.parametrize("pair", FORMULAS, ids=lambda pair: "-".join(family.__name__ for family in pair))

@@ -99,6 +99,7 @@ def test_it_starts_as_the_standard_normal_exactly_and_can_leave_it() -> None:
     assert made.state_dict().keys() == dict(made.named_parameters()).keys(), "masks are known from the size"
 
 
+@pytest.mark.unhurried
 def test_where_the_nets_are_deaf_the_rate_is_that_of_two_gaussians() -> None:
     """s and t constants: p is Gaussian, and the mean of a million log-ratios is the closed KL."""
     made = flow(3, 4)

@@ -232,6 +232,7 @@ def test_given_labels_the_prior_cannot_follow(vectors: DataSet) -> None:
         assert isinstance(method.model.prior, StandardNormal)
 
 
+@pytest.mark.slow
 def test_a_rate_that_buys_nothing_stays_above_its_floor(vectors: DataSet, tmp_path: Path) -> None:
     """Where x is far noisier than its mean can tell, the rate of a VAE vanishes and that of these does not."""
     options: dict[str, Any] = {"latent": 3, "lr": 1e-2, "sigma": 1e3, "steps": 400, "batch_size": 64, "log_every": 10}

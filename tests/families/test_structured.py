@@ -12,11 +12,14 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
+from elboroom.build.parts import Choices, Parts
 from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
 from elboroom.core.model import LatentModel
-from elboroom.families.gaussian import ConditionalNormal, StandardNormal
+from elboroom.core.problem import Problem
+from elboroom.data.dataset import About
+from elboroom.families.gaussian import ConditionalNormal, ScaledNormal, StandardNormal
 from elboroom.families.structured import AnisotropicNormal, ClusteredPrior, SparsePrior, StudentPrior
 from elboroom.terms.evidence import kl
 
@@ -27,6 +30,8 @@ PRIORS: dict[str, Callable[[int], nn.Module]] = {
     "student": lambda d: StudentPrior(torch.linspace(3, 0.5, d)),
     "clustered": ClusteredPrior,
     "sparse": SparsePrior,
+    "scaled": lambda d: ScaledNormal(d, 1.7),
+    "a wide spike": lambda d: SparsePrior(d, 0.3, 0.4),
 }
 
 
@@ -135,6 +140,36 @@ def test_the_clusters_are_four_gaussians_of_variance_003() -> None:
     more = ClusteredPrior(5)(NOTHING)
     assert more.loc.shape == (4, 5)
     assert not more.loc[:, 2:].any()
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 6])
+def test_so_many_clusters_lie_evenly_on_the_circle(count: int) -> None:
+    p = ClusteredPrior(3, 0.1, count).double()(NOTHING)
+    assert p.loc.shape == (count, 3)
+    np.testing.assert_allclose(p.loc.norm(dim=-1), 1, rtol=1e-6)
+    if count > 1:
+        gaps = torch.cdist(p.loc, p.loc).fill_diagonal_(9).min(1).values
+        np.testing.assert_allclose(gaps, 2 * math.sin(math.pi / count), rtol=1e-6)
+    z = torch.randn(50, 3).double()
+    each = [stats.multivariate_normal.pdf(z.numpy(), c.numpy(), 0.1 * np.eye(3)) for c in p.loc]
+    np.testing.assert_allclose(p.log_prob(z).numpy(), np.log(np.mean(each, 0)), rtol=1e-9)
+    with pytest.raises(Problem, match="need two dimensions"):
+        ClusteredPrior(1, clusters=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "variance"),
+    [
+        ({"prior": "normal", "prior_sigma": 2.0}, 4.0),
+        ({"prior": "clustered", "clusters": 6, "cluster_variance": 0.5}, 0.5 + 0.5),  # and half a unit of the circle
+        ({"prior": "sparse", "sparse_share": 0.5, "sparse_sigma": 0.2}, 0.5 + 0.5 * 0.04),
+    ],
+)
+def test_width_and_number_are_options(options: dict[str, Any], variance: float) -> None:
+    parts = Parts(About("any", "vectors", (4,), 9, {}, 0), Choices(latent=2, **options))
+    p = parts.vae().prior(NOTHING)
+    np.testing.assert_allclose(p.variance, variance, rtol=1e-5)
+    parts.choices.refuse_unused(parts.used, "vectors")
 
 
 def test_without_spikes_the_sparse_prior_is_standard_normal_exactly() -> None:

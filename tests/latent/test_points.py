@@ -137,6 +137,7 @@ def test_a_point_beyond_what_coordinates_tell_keeps_its_distance_in_a_slice() ->
     assert torch.allclose(ball.log0(z[1:]), v[1:].double())
 
 
+@pytest.mark.unhurried
 def test_a_decoder_of_points_can_be_compiled() -> None:
     ball = Ball()
     layer, z = GyroplaneLayer(2, 3, ball), ball.exp0(torch.randn(5, 2))

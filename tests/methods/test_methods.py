@@ -13,6 +13,7 @@ import pytest
 import torch
 from contract import (
     AT_WORK,
+    CONTEXT_METHODS,
     FIT,
     FROM_NOTHING,
     HALF,
@@ -125,7 +126,7 @@ def test_it_trains_given_a_label(pixels: DataSet, name: str, tmp_path: Path) -> 
     """With the net that is usual for pixels; what it decodes differs by the label, and no parameter stands still."""
     options = {**FIT, **AT_WORK.get(name, {}), "given": "label"}
     run = train(name, pixels, tmp_path / "run", **options)
-    images = run.decode(torch.zeros(3, 3).numpy(), torch.eye(3).numpy())
+    images = run.decode(torch.zeros(3, run.latent).numpy(), torch.eye(3).numpy())
     assert abs(images[0] - images[1]).max() > 0
     assert all(math.isfinite(value) for line in run.log for value in line.values())
     start = session.build(specify(name, pixels, "array", None, options), Own(pixels))
@@ -147,7 +148,7 @@ def test_it_trains_on_other_data(name: str, kind: str, request: pytest.FixtureRe
     spec = specify(name, data, "array", None, {**FIT, **AT_WORK.get(name, {})})
     method = session.build(spec, Own(data))
     method.prepare(adam(1e-3))
-    loop = Loop(method, Batches(data, "train", 8, 0, (), torch.device("cpu")), 0)
+    loop = Loop(method, Batches(data, "train", 8, 0, spec.model.given_names, torch.device("cpu")), 0)
     assert all(math.isfinite(float(value)) for step in range(2) for value in loop.step(step).values())
 
 
@@ -341,4 +342,4 @@ def test_the_same_question_has_the_same_answer(bench: Bench, name: str) -> None:
 
 def test_the_registry_is_not_empty() -> None:
     assert {"ae", "vae", "beta-vae"} <= set(METHODS)
-    assert AT_WORK.keys() <= {*METHODS, *TEXT_METHODS}, "an entry of AT_WORK names no method"
+    assert AT_WORK.keys() <= {*METHODS, *TEXT_METHODS, *CONTEXT_METHODS}, "an entry of AT_WORK names no method"

@@ -49,7 +49,7 @@ def test_options_round_trip(name: str) -> None:
         assert entry.validate(options, kind) == options
         assert json.loads(json.dumps(options, allow_nan=False)) == options
         assert entry.validate(json.loads(json.dumps(options)), kind) == options
-        typed = {key: str(value) for key, value in options.items()}
+        typed = {key: str(value) for key, value in options.items() if value is not None}
         assert entry.validate(typed, kind) == options, "as typed in a shell"
     with pytest.raises(Problem, match="unknown option --no-such"):
         entry.validate({"no_such": 1}, "pixels")

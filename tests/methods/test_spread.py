@@ -92,6 +92,7 @@ def test_laae_teaches_the_critic_with_codes_that_do_not_move_the_encoder(pixels:
     assert all(g is None for g in torch.autograd.grad(total, list(method.model.parameters()), allow_unused=True))
 
 
+@pytest.mark.slow
 def test_without_the_penalty_sigma_vanishes_and_with_it_it_stays(vectors: DataSet) -> None:
     """For WAE-S and LAAE alike: an autoencoder has no reason of its own to be uncertain."""
 
@@ -129,3 +130,16 @@ def test_without_noise_and_penalty_they_are_the_adversarial_autoencoder_of_text(
     same(*ends)
     moved = text_bench.fresh("aae").model.state_dict()
     assert not torch.equal(moved["likelihood.net.head.weight"], ends[0]["likelihood.net.head.weight"])
+
+
+@pytest.mark.parametrize("name", ["aae", "daae", "laae", "wae-s"])
+def test_codes_of_sentences_begin_narrow_unless_the_trunk_is_a_published_one(name: str, sentences: DataSet) -> None:
+    small = {"embed": 8, "hidden": 8}
+    batch = Batches(sentences, "train", 32, 0, (), torch.device("cpu"))(0)
+
+    def sigma(**options: Any) -> float:
+        posterior = built(sentences, name, **small, **options).model.posterior
+        return posterior(batch).stddev.mean().item()
+
+    assert sigma() < 0.2
+    assert sigma(trunk="b") > 0.8

@@ -72,10 +72,13 @@ def test_it_is_read_back_and_speaks(text_bench: Bench, name: str) -> None:
     assert run.sample(4, seed=1) == run.sample(4, seed=1) != run.sample(4, seed=2)
     if not run.latent:
         return
-    assert run.encode(given).shape == (3, run.latent)
-    assert len(run.reconstruct(given)) == 3
-    assert [len(row) for row in run.interpolate(given[:2], given[1:], points=4)] == [4, 4]
-    np.testing.assert_allclose(run.encode(given)[1], run.encode(given[1:2])[0], rtol=1e-4, atol=1e-5)
+    u = run.labelled(3, label="0") if run.given else None  # of methods that give the decoder a label
+    assert run.encode(given, u).shape == (3, run.latent)
+    assert len(run.reconstruct(given, u)) == 3
+    ways = run.interpolate(given[:2], given[1:], points=4, u=None if u is None else u[:2])
+    assert [len(row) for row in ways] == [4, 4]
+    alone = run.encode(given[1:2], None if u is None else u[1:2])[0]
+    np.testing.assert_allclose(run.encode(given, u)[1], alone, rtol=1e-4, atol=1e-5)
 
 
 @of_each_law

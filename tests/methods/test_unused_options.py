@@ -35,7 +35,7 @@ TINY: dict[str, Any] = {"steps": 1, "batch_size": 4, "threads": 1}
     [
         ("vae", {"kappa": 5.0}, "--kappa 5.0"),
         ("vae", {"kappa_learned": True}, "--kappa-learned"),
-        ("vae", {"sigma": 0.5}, "--sigma 0.5"),
+        ("vae", {"sigma": 0.5, "likelihood": "bernoulli"}, "--sigma 0.5"),
         ("vae", {"embed": 8}, "--embed 8"),
         ("vae", {"components": 3}, "--components 3"),
         ("vae", {"posterior": "iaf", "curvature": 2.0}, "--curvature 2.0"),
@@ -60,6 +60,8 @@ def test_an_option_without_use_is_refused(
         ("p-vae", {"curvature": 2.0, "curvature_learned": True}),
         ("apo-vae-vamp", {"pseudo_inputs": 7}),
         ("alpha-beta-vae", {"prior": "sparse", "sparse_share": 0.5}),
+        ("alpha-beta-vae", {"prior": "clustered", "clusters": 5, "cluster_variance": 0.1}),
+        ("info-vae", {"prior_sigma": 2.0}),
     ],
 )
 def test_an_option_of_use_is_not(method: str, options: dict[str, Any], pixels: DataSet) -> None:
@@ -102,7 +104,7 @@ def _options(entry: Posterior | Prior) -> set[str]:
     return set(entry.options)
 
 
-MODEL = {"latent", "given", "net", "init", "posterior", "prior", "likelihood"}
+MODEL = {"standardise", "latent", "given", "net", "init", "posterior", "prior", "likelihood"}
 BALL = {"curvature", "curvature_learned"}
 
 

@@ -13,8 +13,8 @@ from elboroom.core.problem import Problem
 from elboroom.nets import NETS, critic, decoder, encoder
 from elboroom.nets.conv import Frame
 
-CONV = [name for name in NETS if not name.startswith("mlp")]
-MLPS = [name for name in NETS if name.startswith("mlp")]
+MLPS = [name for name in NETS if name.startswith(("mlp", "gated"))]
+CONV = [name for name in NETS if name not in MLPS]
 
 
 def count(net: nn.Module) -> int:
@@ -30,6 +30,7 @@ def count(net: nn.Module) -> int:
         ("mlp-300", (784,), (241_520, 239_284)),
         ("mlp-300", (1, 28, 28), (241_520, 239_284)),
         ("mlp-1200", (1, 64, 64), (6_381_620, 7_814_896)),
+        ("gated-300-300", (784,), (657_620, 423_184)),
     ],
 )
 def test_parameters_are_as_many_as_published(name: str, shape: tuple[int, ...], halves: tuple[int, int]) -> None:
@@ -39,6 +40,18 @@ def test_parameters_are_as_many_as_published(name: str, shape: tuple[int, ...], 
 @pytest.mark.parametrize(("name", "total"), [("burgess", 502_005), ("locatello", 690_517), ("locatello-4x4", 764_245)])
 def test_whole_models_have_the_printed_totals(name: str, total: int) -> None:
     assert count(encoder(name, (1, 64, 64), 20)) + count(decoder(name, (1, 64, 64), 10)) == total
+
+
+def test_a_gated_net_is_its_formula_written_out() -> None:
+    """h = (A x + a) * sigmoid(G x + g), twice, then a linear layer; no other activation stands between them."""
+    x, net = torch.randn(4, 1, 3, 2), encoder("gated-300-300", (1, 3, 2), 5, init="torch")  # biases that are not zero
+    own = {name.removeprefix("dense."): p for name, p in net.named_parameters()}
+    h = x.flatten(1)
+    for layer in "01":
+        value = h @ own[f"{layer}.linear.weight"].T + own[f"{layer}.linear.bias"]
+        opening = h @ own[f"{layer}.gate.weight"].T + own[f"{layer}.gate.bias"]
+        h = value / (1 + torch.exp(-opening))
+    torch.testing.assert_close(net(x), h @ own["2.weight"].T + own["2.bias"])
 
 
 def test_the_critic_of_factor_vae() -> None:
@@ -182,8 +195,8 @@ def test_glorot_and_the_initialisation_of_torch() -> None:
     ("make", "sentence"),
     [
         (lambda: encoder("burges", (1, 64, 64), 2), "did you mean 'burgess'"),
-        (lambda: encoder("burgess", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200"),
-        (lambda: decoder("locatello", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200"),
+        (lambda: encoder("burgess", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200, gated"),
+        (lambda: decoder("locatello", (5,), 2), "for vectors use one of mlp-300, mlp-300-300, mlp-1200, gated"),
         (lambda: encoder("burgess", (3, 129, 64), 2), "resize"),
         (lambda: encoder("mlp-300", (3, 4), 2), "must be images"),
         (lambda: encoder("mlp-300", (5,), 2, init="kaming"), "kaiming"),
@@ -195,3 +208,30 @@ def test_what_cannot_be_is_said_in_a_sentence(make: object, sentence: str) -> No
     assert callable(make)
     with pytest.raises(Problem, match=sentence):
         make()
+
+
+@pytest.mark.parametrize(("name", "shape"), [("mlp-300", (7,)), ("mlp-300", (2, 5, 4)), ("burgess", (1, 12, 16))])
+@pytest.mark.parametrize("given", [0, 3])
+def test_a_linear_map_beside_a_net(name: str, shape: tuple[int, ...], given: int) -> None:
+    x, z, u = torch.randn(4, *shape), torch.randn(4, 2), torch.randn(4, given) if given else None
+    reads, writes = encoder(f"{name}+linear", shape, 6, given), decoder(f"{name}+linear", shape, 2, given=given)
+    assert reads(x, u).shape == (4, 6)
+    assert writes(z, u).shape == x.shape
+    with torch.no_grad():
+        for half in (reads, writes):
+            half.linear.weight.zero_()
+    assert torch.equal(reads(x, u), reads.net(x, u))
+    assert torch.equal(writes(z, u), writes.net(z, u))
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_small_begins_near_nought(name: str) -> None:
+    x = torch.rand(20, 1, 32, 32)
+    assert encoder(name, (1, 32, 32), 10, init="small")(x).square().mean() < 0.1
+    assert decoder(name, (1, 32, 32), 5, init="small")(x[:, 0, 0, :5]).square().mean() < 0.1
+
+
+@pytest.mark.parametrize("name", ["none+linear", "+linear", "burgess+linear"])
+def test_a_linear_map_beside_nothing_is_refused(name: str) -> None:
+    with pytest.raises(Problem):
+        encoder(name, (7,), 6)

@@ -50,9 +50,9 @@ def encoder(name: str = "lstm", outputs: int = 6, **options: object) -> Recurren
 
 
 @pytest.mark.parametrize("name", [n for n in sentences.NETS if n != "transformer"])
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_padded_batch_is_each_sentence_alone(name: str, layers: int) -> None:
-    net = encoder(name, layers=layers)
+@pytest.mark.parametrize(("layers", "trunk"), [(1, "a"), (2, "a"), (2, "c")])
+def test_a_padded_batch_is_each_sentence_alone(name: str, layers: int, trunk: str) -> None:
+    net = encoder(name, layers=layers, trunk=trunk)
     whole = net(X)
     assert whole.shape == (4, 6)
     for row, n in zip(range(4), LENGTHS.tolist(), strict=True):
@@ -106,6 +106,27 @@ def test_trunks_begin_as_published(trunk: str, reach: float, bias: bool) -> None
             limit = 0.1 if "embedding" in name else reach
             assert 0.9 * limit < parameter.abs().max() <= limit, name
         assert (net.head.bias is not None) == bias  # type: ignore[union-attr]
+
+
+def test_trunk_c_is_b_that_begins_otherwise() -> None:
+    read, written = sentences.encoder("lstm", 500, 64, trunk="c"), sentences.decoder("lstm", 500, 32, trunk="c")
+    for net in (read, written):
+        for name, parameter in net.named_parameters():
+            if net is read and name == "embedding.weight":
+                assert 0.98 < parameter.std() < 1.02
+            elif name.endswith("bias_ih_l0"):
+                input_, forget, *others = parameter.chunk(4)
+                assert (forget == 1).all()
+                assert torch.cat([input_, *others]).abs().max() <= 0.1
+            else:
+                reach = 0.3 if net is read and name == "head.weight" else 0.1
+                assert 0.9 * reach < parameter.abs().max() <= reach, name
+    for made, same in ((read, sentences.encoder), (written, sentences.decoder)):
+        published = same("lstm", 500, 64 if made is read else 32, trunk="b").eval()  # type: ignore[operator]
+        published.load_state_dict(made.state_dict())
+        given = (X,) if made is read else (torch.randn(1, 4, 32), X)
+        ask = [net if net in (read, published) and made is read else net.log_prob for net in (made.eval(), published)]
+        torch.testing.assert_close(*(f(*given) for f in ask))
 
 
 def test_sizes_of_trunk_a() -> None:
@@ -352,7 +373,7 @@ def test_names_that_there_are_not() -> None:
         sentences.encoder("lstn", V, 2)
     with pytest.raises(Problem, match="'gru' has no --inject memory"):
         sentences.decoder("gru", V, 2, inject="memory")
-    with pytest.raises(Problem, match="--inject memory"):
+    with pytest.raises(Problem, match="need a recurrent decoder"):
         sentences.decoder("transformer", V, 2, skip=True)
 
 
@@ -360,9 +381,10 @@ MIXED = """
 import torch
 from elboroom.nets import sentences
 x = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 4, 8, 2]])
+torch.manual_seed(0)
 for name in sentences.NETS:
     read = sentences.encoder(name, 12, 6, embed=16, hidden=16)
-    write = sentences.decoder(name, 12, 3, embed=16, hidden=16, dropout=0.0, skip=name != "transformer")
+    write = sentences.decoder(name, 12, 3, embed=16, hidden=16, dropout=0.0, skip=name not in ("transformer", "dilated"))
     def nll():
         return -write.log_prob(read(x)[None, :, :3].float(), x).float().sum()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -373,7 +395,20 @@ for name in sentences.NETS:
 """
 
 
+@pytest.mark.slow
 def test_mixed_precision() -> None:
     # in a process of its own: some virtual machines announce tile instructions that they do not have
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
     subprocess.run([sys.executable, "-c", MIXED], env=environment, check=True)
+
+
+def test_labels_that_are_given_are_told_apart_from_the_first_step_on() -> None:
+    """A label moves the first words as much as another word would; begun as small as z it moved nothing."""
+    torch.manual_seed(0)
+    moved = []
+    for labels in (0, 2):
+        net = sentences.decoder("lstm", 50, 4, 2, 16, 32, trunk="c", labels=labels).eval()
+        z, x = torch.zeros(2, 4), torch.tensor([[1, 7, 8]]).expand(2, -1)
+        h = net.hidden(z, x, torch.eye(2))
+        moved.append((h[0] - h[1]).abs().mean().item())
+    assert moved[1] > 4 * moved[0]

@@ -161,10 +161,11 @@ def test_codes_that_have_collapsed_are_a_point(grey: Run) -> None:
 
 def test_curves_hold_every_term_and_mark_the_weights(grey: Run) -> None:
     found = series(grey.log)
-    assert [s.name for s in found] == ["nll", "kl", "kl.weight", "loss"]
+    assert [s.name for s in found] == ["lr", "nll", "kl", "kl.weight", "loss"]
     assert [s.title for s in found if s.is_weight] == ["weight of kl"]
-    assert [len(s.values) for s in found] == [6] * 4
+    assert [len(s.values) for s in found] == [6] * 5
     assert [ax.get_title("left") for ax in plots.curves(grey).axes if ax.axison] == [
+        "lr",
         "nll",
         "kl",
         "weight of kl",
@@ -188,3 +189,64 @@ def test_figures_look_the_same_whatever_the_user_set(grey: Run, tmp_path: Path) 
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "lines.linewidth": 9}):
         assert plots.save(plots.curves(grey), tmp_path / "own.svg").read_bytes() == plain
         assert matplotlib.rcParams["font.size"] == 30
+
+
+@pytest.mark.parametrize("kind", ["flip-traversals", "shift-traversals"])
+def test_whole_traversals_of_strange_inputs_have_a_row_a_dimension(kind: str, grey: Run, tmp_path: Path) -> None:
+    """Three inputs, three dimensions each; beside the first row the input, beside the second what is made of it."""
+    figure = named(kind).figure([grey])
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    rows, columns = texts[:9], texts[9:]
+    blocks = {"flip-traversals": ("0.1% flipped", "1.0% flipped", "5.0% flipped"), "shift-traversals": ("triangle", "inverted",
+              "as it is")}[kind]  # fmt: skip
+    first = Codes.of(grey).order[0]
+    assert [rows[0], rows[3], rows[6]] == [f"{name}   z{first}" for name in blocks]
+    assert columns[0] == "in, out"
+    assert len(columns) == 11
+    image = np.asarray(figure.axes[0].images[0].get_array())
+    assert image.shape[:2] == (9 * 67 - 3, 11 * 67 - 3)
+    if kind == "shift-traversals":
+        batch = grey.examples(1)
+        clean, inverted = image[6 * 67 : 6 * 67 + 64, :64, 0], image[3 * 67 : 3 * 67 + 64, :64, 0]
+        assert np.abs(clean[::4, ::4] - 255 * batch.x[0, 0].numpy()).max() <= 0.51
+        assert np.abs(255.0 - inverted - clean).max() <= 1
+        grid = grey.traverse(batch, Codes.of(grey).order, 10)
+        shown = image[6 * 67 : 6 * 67 + 64 : 4, 67 : 67 + 64 : 4, 0]
+        assert np.abs(shown - 255 * grid[0, 0, 0].clip(0, 1)).max() <= 0.51
+
+
+def test_each_dimension_has_its_line(grey: Run) -> None:
+    codes = Codes.of(grey)
+    assert codes.stddev is not None
+    mean, stddev = codes.mean.copy(), codes.stddev.copy()
+    rng = np.random.default_rng(0)
+    mean[:, 0], mean[:, 1], mean[:, 2] = (rng.normal(0, s, len(mean)) for s in (1.0, 2.0, 0.01))
+    stddev[:, 2] = rng.normal(1, 0.01, len(mean))
+    figure = plots.dimensions(grey, replace(codes, mean=mean, stddev=stddev))
+    panels = {ax.get_title(loc="left"): ax for ax in figure.axes}
+    assert len(panels) == 4
+    lines = {
+        title: [line.get_label() for line in ax.lines if line.get_label()[0] == "z"] for title, ax in panels.items()
+    }
+    assert set(lines["mean of q(z|x), active dimensions"]) == {"z0", "z1"}
+    assert lines["deviation of q(z|x), passive dimensions"] == ["z2"]
+    peak = panels["deviation of q(z|x), passive dimensions"].lines[0]
+    assert peak.get_xdata()[np.argmax(peak.get_ydata())] == pytest.approx(1, abs=0.02)
+
+
+def test_the_data_stand_beside_their_mean(grey: Run, vectors: DataSet, tmp_path: Path) -> None:
+    figure = named("data").figure([grey])
+    examples, mean = (np.asarray(ax.images[0].get_array()) for ax in figure.axes)
+    assert examples.shape[0] == 5 * 67 - 3
+    split = grey.split()
+    real = split.data.x(split.rows).mean((0, 1)).numpy()
+    shade = (real - real.min()) / np.ptp(real)
+    by = len(mean) // 16
+    assert np.abs(mean[::by, ::by, 0] / 255 - shade).max() < 0.01
+    with pytest.raises(Problem, match="for images"):
+        named("data").figure([train("vae", vectors, tmp_path, **TINY)])
+
+
+def test_codes_of_images_have_a_map(grey: Run) -> None:
+    points = named("map").figure([grey]).axes[0].collections[0].get_offsets()
+    assert len(points) == len(grey.rows()[1])

@@ -122,6 +122,9 @@ def test_own_modules_are_asked_for_again(images: np.ndarray, tmp_path: Path) -> 
         elboroom.load(tmp_path / "run")
     again = elboroom.load(tmp_path / "run", encoder=Own(256, 6), decoder=OwnDecoder(3, 256))
     assert np.array_equal(again.encode(images), run.encode(images))
+    assert again.elbo() == run.elbo(), "the run keeps data that is small"
+    (tmp_path / "run" / "data.npz").unlink()
+    again = elboroom.load(tmp_path / "run", encoder=Own(256, 6), decoder=OwnDecoder(3, 256))
     with pytest.raises(elboroom.Problem, match="your own array"):
         again.elbo()
     with pytest.raises(elboroom.Problem, match="your own array"):
@@ -195,8 +198,30 @@ def test_threads_and_global_noise_are_left_alone(images: np.ndarray, tmp_path: P
     assert run.elbo() == first
 
 
-def test_scikit_learn_s_own_checks() -> None:
-    checked = check_estimator(elboroom.VAE(steps=5), on_skip=None)
+def test_codes_of_the_prior_are_those_that_samples_are_made_of(images: np.ndarray, tmp_path: Path) -> None:
+    run = elboroom.train("vae", images, tmp_path / "run", **SMALL)
+    z = run.draw(5, seed=3)
+    assert z.shape == (5, run.latent)
+    np.testing.assert_array_equal(run.decode(z), run.sample(5, seed=3))
+    with pytest.raises(elboroom.Problem, match="at least one"):
+        run.draw(0)
+
+
+def test_examples_of_ones_own_are_scored_as_a_split_is(images: np.ndarray, tmp_path: Path) -> None:
+    run = elboroom.train("vae", images, tmp_path / "run", **SMALL)
+    each = run.score_samples(run.examples(12), samples=200)
+    assert each.shape == (12,)
+    assert each.mean() == pytest.approx(run.log_likelihood(samples=200).value, rel=0.05)
+    assert run.score_samples(run.examples(12), samples=200)[0] == each[0], "the same every time"
+    plain = elboroom.train("ae", images, tmp_path / "plain", **SMALL)
+    with pytest.raises(elboroom.Problem, match="density"):
+        plain.score_samples(plain.examples(2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"method": "beta-vae", "beta": 4, "net": "mlp-300"}], ids=["plain", "options"])
+def test_scikit_learn_s_own_checks(options: dict[str, Any]) -> None:
+    checked = check_estimator(elboroom.VAE(steps=5, **options), on_skip=None)
     assert sum(result["status"] == "passed" for result in checked) >= 40
 
 
@@ -209,3 +234,37 @@ def test_the_estimator_in_a_pipeline() -> None:
     assert make_pipeline(StandardScaler(), clone(model)).fit_transform(X).shape == (50, 3)
     with pytest.raises(elboroom.Problem, match="no option --bta"):
         elboroom.VAE("beta-vae", bta=4).fit(X)
+    with pytest.raises(elboroom.Problem, match="beta-vae has no option --lattent; did you mean 'latent'"):
+        model.set_params(lattent=3)
+    assert "lattent" not in model.get_params()
+    model.beta = 3
+    assert (model.beta, model.get_params()["beta"], clone(model).beta) == (3, 3, 3)
+    assert model.set_params(method="info-vae", alpha=0.5).alpha == 0.5
+    assert not hasattr(model, "gamma")
+    kept = pickle.loads(pickle.dumps(elboroom.VAE("beta-vae", beta=4)))
+    assert kept.get_params() == elboroom.VAE("beta-vae", beta=4).get_params()
+
+
+def test_a_fitted_estimator_scores_and_samples_in_the_units_of_its_data() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5)) * 40 + 7 + rng.normal(size=(200, 5))
+    made = elboroom.VAE(steps=300, latent=2, threads=1).fit(X)
+    assert made.inverse_transform(made.transform(X)).shape == X.shape
+    assert np.abs(made.sample(500).mean(0) - X.mean(0)).max() < 0.3 * X.std(0).max()
+    np.testing.assert_array_equal(made.sample(3, random_state=1), made.sample(3, random_state=1))
+    assert made.score(X) > made.score(X + 100)
+    wide = elboroom.VAE(steps=300, latent=2, threads=1).fit(10 * X)
+    assert made.score(X) - wide.score(10 * X) == pytest.approx(5 * np.log(10), abs=0.1), "a density is per unit"
+
+
+@pytest.mark.parametrize("shape", [(60, 8, 8), (60, 8, 8, 3), (60, 3, 8, 8)])
+def test_an_estimator_takes_images(shape: tuple[int, ...]) -> None:
+    X = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    made = elboroom.VAE(steps=3, latent=2, threads=1, net="mlp-300").fit(X)
+    codes = made.transform(X)
+    assert codes.shape == (60, 2)
+    back = made.inverse_transform(codes)
+    assert back.shape == X.shape
+    assert 60 < back.mean() < 200, "in the units of X"
+    assert made.sample(4).shape == (4, *shape[1:])
+    assert np.isfinite(made.score(X))

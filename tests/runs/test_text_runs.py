@@ -83,7 +83,7 @@ def test_a_warm_start_takes_words_over_by_name_and_the_best(tmp_path: Path) -> N
     assert second.tokeniser is not None
     assert first.tokeniser.to_json() != second.tokeniser.to_json()
     names = [n for n, w in second.model.state_dict().items() if len(w) == second.tokeniser.size]
-    assert len(names) == 3, "two embeddings and a softmax"
+    assert len(names) == 4, "two embeddings and a softmax with its biases"
     state = elboroom.load(tmp_path / "one", data=one).model.state_dict()
     for name in names:
         for word in ("red", "dog", ".", "cat"):

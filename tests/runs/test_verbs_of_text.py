@@ -169,3 +169,40 @@ def test_rows_that_differ_have_another_digest(sentences: DataSet, tmp_path: Path
         assert made.split("test").settings["rows"] == digests[-1]
         assert made.split("train").settings["rows"] != digests[-1]
     assert digests[0] != digests[1]
+
+
+@pytest.fixture(scope="module")
+def hesitant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on text of which nearly every word is unknown."""
+    home = tmp_path_factory.mktemp("unknown")
+    (home / "rare.txt").write_text("\n".join(["<unk> <unk> the <unk> dog"] * 40), encoding="utf-8")
+    elboroom.train("vae", home / "rare.txt", home / "run", **SMALL | {"steps": 60, "lr": 0.1})
+    return home / "run"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sample",),
+        ("reconstruct", "the dog"),
+        ("traverse", "dog"),
+        ("interpolate", "the", "dog"),
+        ("analogy", "the", "the", "dog"),
+    ],
+)
+def test_unknown_words_are_written_only_if_asked(hesitant: Path, words: tuple[str, ...]) -> None:
+    verb, *more = words
+    assert "<unk>" not in str(said(verb, str(hesitant), *more)), "nor is it in what is given"
+    assert "<unk>" in str(said(verb, str(hesitant), *more, "--allow-unk"))
+
+
+def test_a_measure_of_text_may_write_unknown_words(hesitant: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real text has them, and it is compared with real text."""
+    run, asked = elboroom.load(hesitant), []
+    for verb in ("sample", "reconstruct"):
+        own = getattr(run, verb)
+        monkeypatch.setattr(
+            run, verb, lambda *given, own=own, **how: asked.append(how["decoding"]) or own(*given, **how)
+        )
+    measure.metrics(run, "text", sentences=20)
+    assert [decoding.unknown for decoding in asked] == [True, True]

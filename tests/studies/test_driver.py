@@ -74,6 +74,7 @@ def test_a_run_whose_folder_is_gone_is_done_again(tables: dict[str, Any], finish
     assert (finished / "table.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_new_metric_is_measured_without_training(tables: dict[str, Any], finished: Path) -> None:
     measure = {**tables["measure"], "metrics": ["mig", "gaussian-tc", "mean-mi"], "labels": [10], "flips": True}
     weights = {p: p.stat().st_mtime_ns for p in finished.glob("runs/*/checkpoints/*")}

@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import Elbo
+from small_studies import TINY, Elbo, Here
 
+import elboroom
+from elboroom.core.method import Method
 from elboroom.core.problem import Problem
-from elboroom.studies import Study, presets
-from elboroom.studies.plan import specified, validate
+from elboroom.studies import Study, presets, run_study
+from elboroom.studies.engines.work import trained
+from elboroom.studies.plan import same_data, specified, validate
+from elboroom.studies.progress import steps_of
+from elboroom.training import session
+from elboroom.training.session import Own
+from elboroom.training.spec import Spec
 
 
 def toml(path: Path, data: Path, *lines: str, head: str = "") -> Path:
@@ -24,7 +32,7 @@ def toml(path: Path, data: Path, *lines: str, head: str = "") -> Path:
 
 
 def test_the_presets_are_the_published_grids() -> None:
-    assert set(presets()) == {"locatello", "reference"}
+    assert set(presets()) == {"kumar", "kumar-celeba", "locatello", "reference"}
     counts = {}
     for name in presets():
         study = Study.read(name)
@@ -33,16 +41,40 @@ def test_the_presets_are_the_published_grids() -> None:
         counts[name] = len(cells), len({cell.setting for cell in cells})
         by = {(c.method, c.options.get("beta", c.options.get("gamma"))) for c in cells}
         assert ("beta-vae", 1) in by
-    assert counts == {"reference": (170, 17), "locatello": (1800, 36)}
+    assert counts == {"reference": (170, 17), "locatello": (1800, 36), "kumar": (29, 29), "kumar-celeba": (24, 24)}
     dip = [c.options for c in Study.read("locatello").cells() if c.method == "dip-vae-i"]
     assert all(options["diag"] == 10 * options["off"] for options in dip)
     assert {c.options["steps"] for c in Study.read("reference").cells()} == {345_600}
 
 
+def test_the_reference_is_as_the_thesis_where_it_is_clear() -> None:
+    by: dict[str, list[dict[str, Any]]] = {}
+    for cell in Study.read("reference").scaled(seeds=1).cells():
+        by.setdefault(cell.method, []).append(cell.options)
+    assert list(by) == ["beta-vae", "factor-vae", "beta-tcvae", "dip-vae-ii"]
+    assert all(options["off"] == options["diag"] for options in by["dip-vae-ii"])
+    assert {options["estimator"] for options in by["beta-tcvae"]} == {"mws"}
+    cell = next(c for c in Study.read("reference").cells() if c.method == "factor-vae")
+    method = session.build(specified(cell), Own())
+    assert isinstance(method, Method)
+    assert sum(p.numel() for p in method.groups["critic"].parameters()) == 4_017_002  # five layers, as printed
+
+
+def test_the_grids_of_the_dip_vae_paper() -> None:
+    cells = Study.read("kumar").cells()
+    of = {m: [c.options for c in cells if c.method == m] for m in ("beta-vae", "dip-vae-i", "dip-vae-ii")}
+    assert {o["beta"] for o in of["beta-vae"]} == {1, 2, 4, 8, 16, 25, 32, 60, 64, 100, 128, 200, 256}
+    assert [o["off"] for o in of["dip-vae-i"]] == [1, 2, 5, 10, 20, 50, 100, 500]
+    assert all(o["diag"] == 10 * o["off"] for o in of["dip-vae-i"])
+    assert all(o["diag"] == o["off"] and o["third"] == 200 for o in of["dip-vae-ii"])
+    assert Study.read("kumar").measure.mode == {"beta-vae": "paper-dip", "sap": "paper"}
+
+
 def test_every_setting_of_the_presets_can_be_built() -> None:
     for name in presets():
         study = Study.read(name).scaled(seeds=1)
-        small = study.tables.model_copy(update={"data": "dsprites"})
+        every = {key: value for key, value in study.tables.every.items() if key != "labels"}
+        small = study.tables.model_copy(update={"data": "dsprites", "size": None, "every": every})
         validate(Study(small, name))
 
 
@@ -52,6 +84,30 @@ def test_the_example_of_the_docs_is_a_study() -> None:
     assert found is not None
     study = Study.of(tomllib.loads(found.group(1)))
     assert study.count == len(study.cells()) == 60 + 20 + 200 + 1
+
+
+def test_a_recipe_is_a_setting_or_an_axis(squares: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name or by a path, which holds wherever a worker runs; what the study says beside it wins."""
+    (tmp_path / "mine.toml").write_text("[options]\nlr = 0.125\nbatch_size = 4\n[method.beta-vae]\nsteps = 9\n")
+    monkeypatch.chdir(tmp_path)
+    every = {"net": "mlp-300", "batch_size": 8, "recipe": ["mine.toml", "fast"]}
+    study = Study.of({"data": str(squares), "every": every, "runs": [{"method": "beta-vae", "beta": 2}]})
+    kept, cells = study.kept, study.cells()
+    monkeypatch.chdir("/")
+    study = Study.of(kept)
+    assert study.cells() == cells
+    validate(study)
+    specs = [specified(cell) for cell in cells]
+    assert [spec.recipe for spec in specs] == [str(tmp_path / "mine.toml"), "fast"]
+    assert [(spec.fit.lr, spec.fit.decay, spec.fit.batch_size) for spec in specs] == [
+        (0.125, "none", 8),
+        (1e-3, "cosine", 8),
+    ]
+    assert specs[0].fit.steps == steps_of(cells[0]) == 9
+    start, run = trained(replace(cells[1], options=cells[1].options | {"steps": 2}), tmp_path / "run")
+    assert (start, run.step, run.spec.recipe, run.spec.options["beta"]) == (0, 2, "fast", 2.0)
+    with pytest.raises(Problem, match="unknown recipe 'fats'; did you mean 'fast'"):
+        validate(Study.of({"data": str(squares), "every": {"recipe": "fats"}, "runs": [{"method": "vae"}]}))
 
 
 def test_a_study_is_scaled_in_proportion() -> None:
@@ -111,7 +167,6 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "no TOML": ("[[runs", "", "is not valid TOML"),
     "no such data": (RUN, "", "nowhere.npz"),
     "illegal pair": ("[[runs]]\nmethod = 'vae'\nposterior = 'point'", "", "--posterior gaussian"),
-    "too large a batch": (RUN + "batch_size = 500", "", "--batch-size 500 is more than"),
 }
 
 
@@ -198,3 +253,44 @@ def test_a_study_is_planned_from_three_short_runs(elbo: Elbo, squares: Path, tmp
     code, out, _ = elbo("study", "plan", file)
     assert code == 0
     assert "are free" in out
+
+
+def test_labels_kinds_and_what_is_given_are_settings(
+    squares: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "\n".join(f"{i % 2},{i % 5}" for i in range(200))
+    (tmp_path / "more.csv").write_text(f"odd,five\n{rows}\n")
+    monkeypatch.chdir(tmp_path)  # the table is named from here
+    runs = [
+        {"method": "vae", "labels": "more.csv", "label_kinds": ["five=ordinal", "odd=binary"], "given": ["odd", "five"]}
+    ]
+    tables = {"data": str(squares), "every": {**TINY, "labels": "more.csv"}, "runs": runs}
+    study = Study.of(tables | {"measure": {"samples": 2, "most": 20, "codes": 0}})
+    kept, cells = study.kept, study.cells()
+    monkeypatch.chdir("/")
+    study = Study.of(kept)
+    assert study.cells() == cells
+    validate(study)
+    spec = specified(study.cells()[0])
+    assert spec.data["label_kinds"] == {"five": "ordinal"}
+    assert spec.model.given_names == ("odd",)
+    assert spec.data["labels"] == str(tmp_path / "more.csv")
+    assert run_study(study, tmp_path / "out", Here(), quiet=True) == {"done": 4, "failed": 0}
+    specs = [Spec.read(folder) for folder in sorted((tmp_path / "out" / "runs").iterdir())]
+    assert {spec.id for spec in specs} >= {specified(cell).id for cell in study.cells()}
+    same_data(tmp_path / "out")
+
+
+def test_bases_are_an_axis(squares: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("vae", "ae"):
+        elboroom.train(name, str(squares), tmp_path / name, **TINY, threads=1)
+    monkeypatch.chdir(tmp_path)
+    every = {key: value for key, value in TINY.items() if key not in ("latent", "net")}
+    runs = [{"method": "probe", "base": ["vae", "ae"]}]
+    measure = {"samples": 2, "most": 20, "codes": 0}
+    study = Study.of({"data": str(squares), "every": every, "runs": runs, "measure": measure})
+    validate(study)
+    assert [cell.options["base"] for cell in study.cells()] == [str(tmp_path / name) for name in ("vae", "ae")]
+    assert run_study(study, tmp_path / "out", Here(), quiet=True) == {"done": 2, "failed": 0}
+    with pytest.raises(Problem, match="nowhere does not exist"):
+        validate(Study.of({"data": str(squares), "runs": [{"method": "probe", "base": "nowhere"}]}))

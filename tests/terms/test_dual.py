@@ -154,6 +154,7 @@ def test_nothing_overflows() -> None:
     assert torch.isfinite((1e3 * nu.grad).square())
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize("by", LESSONS)
 @pytest.mark.parametrize("kl", [1.0, 3.0])
 def test_nu_settles_at_the_log_ratio(kl: float, by: str) -> None:

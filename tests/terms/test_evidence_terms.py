@@ -23,7 +23,7 @@ from elboroom.families.gaussian import GaussianPosterior, StandardNormal
 from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.families.point import PointPosterior
 from elboroom.methods import card
-from elboroom.terms.evidence import iw_bound, kl, log_weights, nll
+from elboroom.terms.evidence import iw_bound, kl, log_weights, nll, nll_of_mean
 
 Exact = Callable[[Draw], Draw]
 
@@ -38,6 +38,17 @@ class Net(nn.Module):
     def forward(self, x: Tensor, u: Tensor | None = None) -> Tensor:
         out: Tensor = self.linear(x.flatten(1))
         return out
+
+
+def test_the_distortion_of_a_mean_is_that_of_a_point() -> None:
+    torch.manual_seed(0)
+    net, batch = Net(4, 6), Batch(torch.rand(5, 4, dtype=torch.float64))
+    likelihood = GaussianLikelihood(Net(3, 4), 1, 1.0)
+    wide = Draw(LatentModel(GaussianPosterior(net), StandardNormal(3), likelihood), batch)
+    point = Draw(LatentModel(PointPosterior(lambda x, u: net(x)[:, :3]), StandardNormal(3), likelihood), batch)  # type: ignore[arg-type]
+    torch.testing.assert_close(nll_of_mean()(wide), nll()(point))
+    assert not torch.allclose(nll_of_mean()(wide), nll()(wide))
+    torch.testing.assert_close(nll_of_mean()(point), nll()(point))
 
 
 # -- the ELBO ----------------------------------------------------------------------------------------------------------

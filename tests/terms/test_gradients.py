@@ -24,6 +24,8 @@ from elboroom.families.pixels import BernoulliLikelihood, GaussianLikelihood
 from elboroom.geometry.ball import Ball
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.labels import Classifier
+from elboroom.terms.maps import having, mapped
+from elboroom.terms.words import Bag
 from elboroom.training.batches import reseed
 
 B, D, J, N = 4, 3, 2, 20
@@ -90,6 +92,20 @@ class Nu(nn.Module):
         return out.squeeze(1)
 
 
+class Shares(Bag):
+    """A bag of words of real x, which are taken for shares of words."""
+
+    def shares(self, x: Tensor) -> Tensor:
+        return x.abs() / x.abs().sum(1, keepdim=True)
+
+
+def drawn(draw: Draw) -> Tensor:
+    """Codes that are sampled."""
+    return draw.first
+
+
+CONTENT = torch.tensor([True, False, True])
+TOLD = Classifier(J, 3, "label", 0)
 CRITIC, SCORE, JOINT, NU_XZ, NU_Z = Critic(), Critic(1), Joint(), Nu(2), Nu(0)
 FLOOR = 0.25  # nats, with rates on both sides of it
 # Whose gradient is checked: everyone's, that of the modules that the term reads, or everyone's but the prior's, whose
@@ -98,9 +114,36 @@ ALL, ITS_OWN, NOT_PRIOR, AND_PRIOR = "all", "its own", "not the prior's", "its o
 # One line for every variant of a term: its function, its arguments, and whose gradient it has.
 TABLE: dict[str, list[tuple[tuple[object, ...], str]]] = {
     "nll": [((), ALL)],
+    "nll_of_mean": [((), ALL)],
     "kl": [((), ALL)],
-    "label_nll": [((Classifier(J, 3, "label", 0), means), ALL) for means in (False, True)],
+    "label_nll": [
+        *(((Classifier(J, 3, "label", 0), means), ALL) for means in (False, True)),
+        ((TOLD, True, True), ITS_OWN),
+        ((TOLD, False, False, 0.1, True), ALL),
+    ],
+    "entropy": [((head, means), ALL) for head in (TOLD, Shares(J, CONTENT)) for means in (False, True)],
+    "bag_nll": [
+        *(
+            ((Shares(J, CONTENT, hidden=4), False, False, smoothing, twice), ALL)
+            for smoothing in (0, 0.1)
+            for twice in (0, 1)
+        ),
+        ((Shares(J, CONTENT, leaky=True), True), ALL),
+        ((Shares(J, CONTENT), False, True), ITS_OWN),
+    ],
     "accuracy": [],  # has no gradient: for the log alone
+    "bow_nll": [],  # of sentences, in tests/methods/test_dialogue.py
+    "told_nll": [],
+    "guide_nll": [],  # of sentences, in tests/methods/test_pivot.py
+    "guide_accuracy": [],
+    "guided": [],
+    "cross_critic": [],  # of sentences, in tests/methods/test_aligned.py
+    "cross_aligned": [],
+    "cosine": [((mapped, drawn, "cosine"), ALL)],
+    "told_as": [((TOLD, 1), ALL)],
+    "natural": [((SCORE, mapped), ALL)],
+    "map_critic": [((SCORE, mapped, drawn, having(0, 1, 0.5), having(0, 1, 0.5, but=True)), ITS_OWN)],
+    "among": [((having(0, 1, 0.5), nll()), ALL)],
     "iw_bound": [((1,), ALL), ((5,), ALL)],
     "index_code_mi": [((N, e), ALL) for e in ("mss-sym", "mss", "mws")],
     "total_correlation": [((N, e), ALL) for e in ("mss-sym", "mss", "mws")],

@@ -32,6 +32,7 @@ from elboroom.terms import transport
 from elboroom.terms.evidence import nll
 from elboroom.terms.transport import (
     Kernel,
+    Width,
     cost,
     inclusive_kl,
     kernel_matrix,
@@ -267,6 +268,7 @@ def sigma(method: Method, data: DataSet) -> float:
         return float(method.model.posterior(Batch(data.x(data.splits["train"]))).stddev.mean())
 
 
+@pytest.mark.slow
 def test_sigma_falls_unless_the_spread_holds_it(vectors: DataSet) -> None:
     """Bahuleyan 2019, Thm 1: with gradients through samples alone a Gaussian encoder turns deterministic."""
     free, loop = wae(vectors)
@@ -282,3 +284,15 @@ def test_sigma_falls_unless_the_spread_holds_it(vectors: DataSet) -> None:
 def test_the_spread_of_a_gaussian_encoder_is_logged_without_a_weight_too(vectors: DataSet) -> None:
     """That is how a user sees it fall."""
     assert {"spread", "sigma"} & wae(vectors)[1].step(0).keys()
+
+
+@pytest.mark.parametrize(("width", "v"), [("j", 3.0), ("j-squared", 9.0)])
+def test_the_width_of_the_kernel_is_j_or_its_square(width: Width, v: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against exp(-r^2 / v) written out."""
+    draw, y = draw_of(torch.randn(6, 3).double() + 1), torch.randn(6, 3).double()
+    drawing(monkeypatch, y)
+    x = draw.z[0]
+    within, prior, across = (torch.exp(-torch.cdist(a, b).square() / v).mean() for a, b in ((x, x), (y, y), (x, y)))
+    assert mmd("rbf", width=width).mean(draw).item() == pytest.approx((within + prior - 2 * across).item(), rel=1e-9)
+    with pytest.raises(Problem, match="of the kernel rbf"):
+        mmd("imq", width="j-squared")

@@ -50,6 +50,29 @@ def test_parts_equal_the_whole_on_text(name: str, text_bench: Bench, tmp_path: P
     parts_equal_the_whole(name, text_bench, tmp_path, 4, dropout=0.5, word_dropout=0.2)
 
 
+@pytest.mark.parametrize(
+    ("data", "method", "options"),
+    [
+        ("pixels", "vae", {"net": "mlp-300", "lr": 1e-4}),  # nothing is clipped: the least step that is no rounding
+        ("sentences", "vae", {"embed": 6, "hidden": 7, "trunk": "b", "word_dropout": 0.2}),
+        ("sentences", "vae", {"embed": 8, "net": "transformer"}),
+        ("sentences", "dae", {"embed": 6, "hidden": 7, "trunk": "b", "drop": 0.3, "blank": 0.2}),
+    ],
+    ids=["pixels", "lstm", "transformer", "corrupted"],
+)
+def test_two_parts_of_32_are_a_batch_of_64(
+    data: str, method: str, options: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """The longest sentence of a part is not that of the batch: dropout of words and of features is the same all the same."""
+    given = {**FIT, "steps": 1, "batch_size": 64, "latent": 4, "optimiser": "sgd", "lr": 1.0, **options}
+    found = request.getfixturevalue(data)
+    whole, parts = (newest(train(method, found, tmp_path / str(n), accumulate=n, **given).folder).state for n in (1, 2))
+    start = newest(train(method, found, tmp_path / "start", **{**given, "lr": 1e-30}).folder).state
+    for key in (key for key in whole if key.startswith("model.") and not torch.equal(whole[key], start[key])):
+        update, apart = (whole[key] - start[key]).double().norm(), (whole[key] - parts[key]).double().norm()
+        assert apart < 2e-3 * update, key
+
+
 def test_the_parts_have_noise_of_their_own_where_it_cannot_be_that_of_the_whole() -> None:
     """Rejections of von Mises-Fisher depend on every concentration: the parts do not repeat each other's draws."""
     from elboroom.core import distributed

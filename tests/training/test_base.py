@@ -17,23 +17,41 @@ from shell import elbo
 from torch import Tensor
 
 import elboroom
+from elboroom.build import registry
+from elboroom.build.parts import Parts
+from elboroom.core.draw import Draw
 from elboroom.core.freeze import Frozen, frozen, thawed
+from elboroom.core.method import Group, Method, Player, descend
+from elboroom.core.objective import Term
 from elboroom.core.problem import Problem
+from elboroom.core.stages import Stages
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import handed
 from elboroom.families.recalled import Recalled
 from elboroom.runs import measure
 from elboroom.runs.run import Run
+from elboroom.terms.evidence import nll
+from elboroom.terms.labels import label_nll
 from elboroom.training import session
 from elboroom.training.batches import batch_of
 from elboroom.training.checkpoint import Checkpoints
 from elboroom.training.session import Own
 
 FIT: dict[str, Any] = {"batch_size": 16, "threads": 1, "device": "cpu", "checkpoint_every": 20, "log_every": 10}
-IMAGES: dict[str, Any] = FIT | {"steps": 40, "latent": 3, "net": "mlp-300", "lr": 1e-3}
+IMAGES: dict[str, Any] = FIT | {
+    "steps": 40,
+    "latent": 3,
+    "net": "mlp-300",
+    "lr": 1e-3,
+    "likelihood": "auto",
+    "init": "kaiming",
+}
 NOISE: dict[str, Any] = {"dropout": 0.5, "word_dropout": 0.3}
-WORDS: dict[str, Any] = FIT | NOISE | {"steps": 200, "lr": 0.01, "latent": 4, "embed": 6, "hidden": 7}
-HEAD: dict[str, Any] = FIT | {"steps": 50, "lr": 0.05}
+# trunk a, whose codes tell hardly more than the length: that is the label here
+WORDS: dict[str, Any] = (
+    FIT | NOISE | {"steps": 200, "lr": 0.01, "latent": 4, "embed": 6, "hidden": 7, "trunk": "a", "decay": "none"}
+)
+HEAD: dict[str, Any] = FIT | {"steps": 50, "lr": 0.05, "decay": "none"}
 
 
 @pytest.fixture(scope="module")
@@ -310,3 +328,105 @@ def test_the_command_takes_a_base_and_its_new_place(told: DataSet, tmp_path: Pat
     told_now = elbo("eval", run, "--metrics", "accuracy", "--json")
     assert told_now.returncode == 0, told_now.stderr
     assert '"majority"' in told_now.stdout
+
+
+def test_patience_looks_at_the_loss_of_the_probe(told: DataSet, under: Run, tmp_path: Path) -> None:
+    options = HEAD | {"steps": 60, "patience": 50, "look_every": 10, "log_every": 1}
+    run = elboroom.train("probe", told, tmp_path / "run", base=under.folder, **options)
+    looks = [line["loss_valid"] for line in run.log if "loss_valid" in line]
+    assert len(looks) == 6
+    assert looks[-1] < looks[0] < 2 * math.log(3)  # nats of a label; an ELBO stands still, and is of another size
+    head = run.model.heads["label"]
+    rows = run.data.splits["valid"]
+    with torch.no_grad():
+        batch = batch_of(run.data, rows, ())
+        assert batch.y is not None
+        loss = torch.nn.functional.cross_entropy(head(run.model.q(batch).mean), batch.y[:, 0])
+    assert loss.item() == pytest.approx(min(looks), rel=1e-5)
+
+
+PAIRS = [(" ".join("abcd"[(i + j) % 4] for j in range(2 + i % 3)), "d c " + "abcd"[i % 4]) for i in range(60)]
+
+
+@pytest.fixture
+def paired(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("text\tto\n" + "".join(f"{x}\t{y}\n" for x, y in PAIRS))
+    return path
+
+
+def of_targets(parts: Parts) -> Method:
+    """A linear map from codes to those of paired targets."""
+    base = parts.require_base()
+    parts.require_targets()
+    head = torch.nn.Linear(base.latent, base.latent)
+    model = base.model.with_posterior(base.codes).with_heads(map=head, target=base.targets)
+
+    def distance(draw: Draw) -> Tensor:
+        return (head(draw.q.mean) - base.targets(draw.batch).mean).square()
+
+    return Method(model, [Player(Term("distance", distance), "map")], map=Group(head))
+
+
+def test_codes_of_targets_are_worked_out_once(
+    spoken: Run, paired: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    elboroom.method("of-targets", "|f(z) - z*|^2", paper="this test", needs_base=True)(of_targets)
+    options = HEAD | {"steps": 30, "target_column": "to", "checkpoint_every": 10}
+    run = elboroom.train("of-targets", str(paired), tmp_path / "run", base=spoken.folder, **options)
+    assert run.log[-1]["distance"] < 0.5 * run.log[0]["distance"]
+    assert not [name for name in newest(run.folder).state if "target" in name]  # frozen, and made anew
+    assert run.data.tokeniser is not None
+    assert run.data.tokeniser.to_json() == spoken.tokeniser.to_json()  # type: ignore[union-attr]
+    targets = run.model.heads["target"]
+    assert isinstance(targets, Recalled)
+    rows = run.data.splits["train"][:7]
+    batch = batch_of(run.data, rows, ())
+    expected = spoken.encode([PAIRS[row][1] for row in rows])
+    np.testing.assert_allclose(targets.train()(batch).mean.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(targets.eval()(batch).mean.numpy(), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(Killed):
+        elboroom.train(
+            "of-targets", str(paired), tmp_path / "half", base=spoken.folder, bar=act_at(15, kill), **options
+        )
+    again = elboroom.resume(tmp_path / "half")
+    same(newest(run.folder).state, newest(again.folder).state)
+    with pytest.raises(Problem, match=r"has no paired targets; .* --target-column"):
+        elboroom.train(
+            "of-targets", str(paired), tmp_path / "no", base=spoken.folder, **(HEAD | {"text_column": "text"})
+        )
+
+
+def in_two_stages(parts: Parts, pretraining: float = 0.5) -> Stages:
+    """First a classifier of the codes of a base; then an autoencoder of its own, which keeps the classifier."""
+    base = parts.require_base()
+    heads = [parts.classifier("", base.latent) for _ in range(2)]
+    probing = base.model.with_posterior(base.codes).with_heads(label=heads[0])
+    first = Method(probing, [Player(label_nll(heads[0], means=True), "head")], head=Group(heads[0]))
+    heads[1].requires_grad_(False)
+    then = descend(parts.vae(blocks={"all": base.latent}).with_heads(label=heads[1]), nll() + label_nll(heads[1]))
+    return Stages(first, then, parts.span(pretraining), carry=("heads.label",))
+
+
+@pytest.mark.parametrize("at", [15, 20, 25])
+def test_stages_of_different_models_in_a_run(
+    told: DataSet, under: Run, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    elboroom.method("in-two-stages", "label; then nll", paper="this test", needs_base=True)(in_two_stages)
+    options = HEAD | {"steps": 40, "checkpoint_every": 5}
+    whole = elboroom.train("in-two-stages", told, tmp_path / "whole", base=under.folder, **options)
+    with pytest.raises(Killed):
+        elboroom.train("in-two-stages", told, tmp_path / "half", base=under.folder, bar=act_at(at + 2, kill), **options)
+    early = elboroom.load(tmp_path / "half", data=told)
+    assert early.step == at
+    assert isinstance(early.model.posterior, Recalled) == (at <= 20)  # the second stage begins with the step after
+    assert early.encode(told.x(np.arange(3)).numpy()).shape == (3, 3)
+    again = elboroom.resume(tmp_path / "half", data=told)
+    same(newest(whole.folder).state, newest(again.folder).state)
+    loaded = elboroom.load(whole.folder, data=told)
+    assert not isinstance(loaded.model.posterior, Recalled)
+    assert loaded.elbo().value == whole.elbo().value
+    state = newest(whole.folder).state
+    assert torch.equal(state["first.model.heads.label.weight"], state["then.model.heads.label.weight"])

@@ -74,7 +74,8 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def in_tensorboard(folder: Path, name: str) -> History:
-    return [(event.step, event.value) for event in events(folder).Scalars(name)]
+    found = [(event.step, event.value) for event in events(folder).Scalars(name)]
+    return sorted(found)  # files of the same second are read in any order
 
 
 def in_mlflow(folder: Path, name: str) -> History:
@@ -172,6 +173,7 @@ def test_vectors_have_numbers_and_no_pictures(method: str, vectors: DataSet, tmp
     assert not tags["images"]
 
 
+@pytest.mark.slow
 def test_a_logger_changes_no_number(pixels: DataSet, tmp_path: Path) -> None:
     for name, logger in (("with", ",".join(READ)), ("without", "")):
         run = elboroom.train("factor-vae", pixels, tmp_path / name, logger=logger, **TINY)
@@ -205,7 +207,7 @@ def test_a_logger_that_fails_is_left_behind_and_catches_up(
     assert same(in_tensorboard(run.folder, "nll"), logged(run.folder, "nll"))
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_two_processes_log_once(pixels: DataSet, tmp_path: Path) -> None:
     run = elboroom.train("vae", pixels, tmp_path / "run", logger="tensorboard", device="cpu", devices=2, **TINY)
     assert same(in_tensorboard(run.folder, "nll"), logged(run.folder, "nll"))
@@ -224,6 +226,7 @@ def test_mistakes_are_told_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_the_commands_have_it(pixels: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def elbo(*words: object) -> None:
         monkeypatch.setattr(sys, "argv", ["elbo", *map(str, words)])

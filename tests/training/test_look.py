@@ -68,6 +68,7 @@ def test_a_point_has_nothing_but_its_reconstructions(ppca: Any) -> None:
 def test_what_a_look_saw_is_in_the_log(pixels: DataSet, tmp_path: Path) -> None:
     """nll + kl of the validation split at weight one, whatever trains, at every look; the best is that of the kept model."""
     options: dict[str, Any] = {"steps": 6, "batch_size": 8, "latent": 2, "net": "mlp-300", "threads": 1, "lr": 1e-2}
+    options |= {"likelihood": "bernoulli", "init": "kaiming"}
     run = train("beta-vae", pixels, tmp_path / "run", beta=7.0, patience=9, look_every=2, holdout=0.2, **options)
     seen = {line["step"]: line["loss_valid"] for line in run.log if "loss_valid" in line}
     assert sorted(seen) == [2, 4, 6]

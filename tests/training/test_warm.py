@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 3, "net": "mlp-3
         ("delta-vae", "bn-vae-tau", None),
         ("bn-vae", "vae", set()),
         ("vae", "sa-vae", set()),
-        ("ae", "vae", {"posterior.net.dense.2.weight", "posterior.net.dense.2.bias"}),
+        ("ae", "vae", {"posterior.net.net.dense.2.weight", "posterior.net.net.dense.2.bias"}),
         ("vae", "vae-iaf", None),
     ],
 )  # fmt: skip
@@ -61,3 +61,15 @@ def test_a_role_is_a_part_and_an_end_and_no_guess() -> None:
     assert counterparts(["posterior.net.w"], ["likelihood.net.w", "posterior.flow_net.w"]) == {}
     assert counterparts(["posterior.w"], ["posterior.a.w", "posterior.b.w"]) == {}, "either could be meant"
     assert counterparts(["prior.a.w", "prior.w"], ["prior.w"]) == {"prior.w": "prior.w"}, "a name goes first"
+
+
+@pytest.mark.parametrize("after", ["bn-vae", "delta-vae"])
+def test_an_encoder_of_sentences_trained_before_is_carried(sentences: DataSet, after: str, tmp_path: Path) -> None:
+    small = {"steps": 4, "batch_size": 8, "latent": 3, "embed": 4, "hidden": 4, "threads": 1}
+    before = elboroom.train("ae-pretrained-free-bits", sentences, tmp_path / "before", **small)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some starts anew, which is said
+        run = elboroom.train(after, sentences, tmp_path / "run", warm=tmp_path / "before", **small | {"lr": 1e-9})
+    theirs = before.model.posterior.net.state_dict()  # type: ignore[union-attr]
+    for name, weight in run.model.posterior.posterior.net.state_dict().items():  # type: ignore[union-attr]
+        torch.testing.assert_close(weight, theirs[name], atol=1e-6, rtol=0)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.ensemble import GradientBoostingClassifier
 
 from elboroom.core.problem import Problem
@@ -106,6 +107,7 @@ def test_modes_on_perfect_codes(mode: str) -> None:
     assert found.parts["importance"].shape == (4, 3)
     error = found.settings["informativeness"] == "NRMSE, an error"
     assert found.parts["informativeness"] == pytest.approx(0 if error else 1, abs=1e-3)
+    assert found.settings["scikit_learn"] == sklearn.__version__
 
 
 def test_the_lasso_of_the_paper() -> None:
@@ -135,6 +137,7 @@ def test_what_is_undefined_has_a_reason() -> None:
     assert thin.value is not None
 
 
+@pytest.mark.slow
 def test_threads_change_no_score() -> None:
     grid = Grid(FACTORS @ np.random.default_rng(1).normal(size=(3, 3)), None, (2, 3, 4))
     one, two = (find("dci")(grid, 0, "dlib", train=200, test=100, threads=t) for t in (1, 2))

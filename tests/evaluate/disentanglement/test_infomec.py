@@ -43,6 +43,16 @@ def test_every_dimension_alike_is_neither_modular_nor_compact() -> None:
     assert concentration(np.array([[1.0, 0.0], [0.0, 0.0]]), 1) == 0.5  # what knows nothing is spread evenly
 
 
+def test_an_empty_dimension_counts_nothing_and_is_told() -> None:
+    factors = np.indices((3, 4)).reshape(2, -1).T.repeat(20, 0)
+    empty = np.tile([0.0, 1.0], len(factors) // 2)  # as often 0 as 1 for every value of every factor
+    found = info("infom", np.column_stack([factors, empty]), factors, discrete=True)
+    assert found.value == pytest.approx(2 / 3, abs=1e-6)
+    assert found.settings["empty"] == 1
+    assert found.remarks == ("1 dimension without information counts 0",)
+    assert not info("infom", factors.astype(float), factors, discrete=True).remarks
+
+
 def test_discrete_codes_are_counted() -> None:
     rng = np.random.default_rng(1)
     factors = factors_of(rng, 3, 4)

@@ -111,6 +111,7 @@ def sprites() -> Grid:
     return Grid(np.hstack([factors, noise]).astype(np.float32), None, sizes, names, kinds=kinds)
 
 
+@pytest.mark.slow
 def test_index_codes_of_dsprites(sprites: Grid) -> None:
     found = evaluate(sprites, QUICK)
     assert found["beta-vae"].value == pytest.approx(1, abs=1e-3)
@@ -133,6 +134,7 @@ def learned() -> Grid:
     return Grid(mu, rng.normal(size=(40, 4)) - 2, SIZES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_the_order_of_columns_changes_nothing(name: str, learned: Grid) -> None:
     other = Grid(learned.mu[:, [2, 0, 3, 1]], None, SIZES)
@@ -182,12 +184,14 @@ sys.stdout.write(json.dumps({k: v.to_json() for k, v in found.items()}))
 """
 
 
+@pytest.mark.slow
 def test_another_process_says_the_same() -> None:
     there = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True).stdout
     grid = Grid(np.linspace(0, 1, 80).reshape(40, 2) ** [1, 2], None, SIZES)
     assert json.loads(there) == {k: v.to_json() for k, v in evaluate(grid, ["factor-vae", "mig"]).items()}
 
 
+@pytest.mark.slow
 def test_all_metrics_of_a_grid_have_a_value_or_a_reason(learned: Grid) -> None:
     found = evaluate(Grid(learned.mu, None, SIZES), "all", mode={"dci": "hist", "mig": "continuous-quadrature"})
     assert found["mig"].value is None

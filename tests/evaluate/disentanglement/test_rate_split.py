@@ -87,6 +87,24 @@ def test_a_subset_agrees_with_the_whole() -> None:
     assert rate_split(mu, logvar, "subset", components=5000) == full
 
 
+def test_a_subset_has_no_bias() -> None:
+    """A Gaussian of known TC in six dimensions, by sums over 2 % of the rows, of which alone TC would be 1 nat too low."""
+    c, variance = 0.9 * (0.4 * np.eye(6) + 0.6), 0.1
+    mu, logvar = gaussian_codes(3000, c, variance)
+    tc = gaussian_total_correlation(c + variance * np.eye(6))
+    full = rate_split(mu, logvar)
+    found = [rate_split(mu, logvar, "subset", seed, samples=500, components=60, checked=100) for seed in range(8)]
+    for name, exact in (("tc", full.tc), ("mi", full.mi), ("dwkl", full.dwkl)):
+        values, errors = [getattr(part, name) for part in found], [part.errors[name] for part in found]
+        within = 4 * math.hypot(float(np.mean(errors)) / math.sqrt(8), full.errors[name])
+        assert np.mean(values) == pytest.approx(exact, abs=within), name
+        assert np.mean(errors) == pytest.approx(np.std(values, ddof=1), rel=1.0), name
+    assert np.mean([part.tc for part in found]) == pytest.approx(tc, abs=0.3)
+    assert all(adds_up(part) for part in found)
+    with pytest.raises(Problem, match="at least 2 samples, not 1"):
+        rate_split(mu, logvar, "subset", checked=1)
+
+
 def test_nothing_is_clamped_and_a_seed_gives_one_answer() -> None:
     mu, logvar = np.zeros((100, 2)), np.zeros((100, 2))
     found = [rate_split(mu, logvar, seed=seed, samples=50) for seed in range(5)]

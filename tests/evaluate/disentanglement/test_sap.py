@@ -95,3 +95,32 @@ def test_its_intervals() -> None:
     assert lines.interval is not None
     assert lines.interval["how"] == "percentile bootstrap"
     assert lines.interval["low"] < lines.value < lines.interval["high"]  # type: ignore[operator]
+
+
+def test_dimensions_that_go_together_are_one_group() -> None:
+    """Every informative column twice: none is ahead of its twin, but the pair is ahead of the rest."""
+    rng = np.random.default_rng(0)
+    factors = np.stack([rng.integers(3, size=2000), rng.integers(5, size=2000), rng.integers(4, size=2000)], 1)
+    kinds = ["categorical", "ordinal", "ordinal"]
+    codes = factors + 0.3 * rng.normal(size=factors.shape)
+    twice = np.concatenate([codes, -2 * codes + 0.1 * rng.normal(size=codes.shape), 0.001 * codes[:, :1]], 1)
+    options = {"kinds": kinds, "allow_smaller": True}
+    alone, apart = (score("sap", codes, factors, mode=mode, **options).value for mode in ("paper", "group"))
+    assert alone == apart
+    assert score("sap", twice, factors, mode="paper", **options).value < 0.1
+    found = score("sap", twice, factors, mode="group", **options)
+    assert found.value == pytest.approx(alone, abs=0.02)
+    assert found.parts["groups"] == [[0, 3], [1, 4], [2, 5], [6]]  # the last is inactive
+    assert found.settings["correlation"] == 0.5
+    none = score("sap", twice, factors, mode="group", correlation=0.9999, **options)
+    assert len(none.parts["groups"]) == 7
+
+
+def test_a_factor_spread_over_two_correlated_dimensions_is_predicted_by_both() -> None:
+    rng = np.random.default_rng(1)
+    common, a, b = rng.normal(size=(3, 4000))
+    codes = np.stack([common + a, common + b, rng.normal(size=4000)], 1)
+    found = score(
+        "sap", codes, (a - b)[:, None], kinds=["continuous"], mode="group", correlation=0.4, allow_smaller=True
+    )
+    assert found.value == pytest.approx(1, abs=1e-3)  # the difference of the two is the factor

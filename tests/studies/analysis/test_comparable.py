@@ -23,6 +23,7 @@ def values(folder: Path, metric: str) -> list[float]:
     return [row["value"] for row in results(folder) if row["metric"] == metric]
 
 
+@pytest.mark.slow
 def test_methods_without_a_density_compare_by_what_they_have(tables: dict[str, Any], tmp_path: Path) -> None:
     runs = [{"method": ["vae", "wae-mmd"]}]
     run_study(Study.of({**tables, "runs": runs}), tmp_path / "out", Here(), quiet=True)
@@ -32,6 +33,7 @@ def test_methods_without_a_density_compare_by_what_they_have(tables: dict[str, A
     assert write_report(tmp_path / "out", n=50).exists()
 
 
+@pytest.mark.slow
 def test_sizes_of_images_are_told_apart(tables: dict[str, Any], tmp_path: Path) -> None:
     for number in range(40):
         pixels = np.random.default_rng(number).integers(0, 255, (16, 16), np.uint8)
@@ -91,6 +93,7 @@ def test_the_strength_is_an_option_of_the_method(tables: dict[str, Any], tmp_pat
     assert sorted({row["strength"] for row in results(tmp_path / "out")}) == [1.0, 4.0]
 
 
+@pytest.mark.slow
 def test_other_labels_and_codes_are_measured_again(tables: dict[str, Any], tmp_path: Path) -> None:
     base = {**tables, "runs": [{"method": "vae"}]}
     measure = {**tables["measure"], "labels": [5, 20, 40], "predictor": "logistic"}

@@ -13,19 +13,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from small_studies import Elbo, Here
 
 from elboroom.core.problem import Problem
 from elboroom.plots import Exhibit
+from elboroom.plots.style import small_multiples, styled
 from elboroom.report import study
 from elboroom.studies import Study, results, run_study, write_report
 from elboroom.studies.analysis.charts import violins
 from elboroom.studies.analysis.scores import Scores
 from elboroom.studies.analysis.table import as_csv
 
-CHARTS = {"violins", "strengths", "trade-off", "plane", "training", "correlations", "udr", "variance", "labels", "flips",
-          "best-aggregate", "best-collapse"}  # fmt: skip
+CHARTS = {"violins", "strengths", "trade-off", "errors", "plane", "training", "correlations", "udr", "variance", "labels",
+          "flips", "best-aggregate", "best-collapse"}  # fmt: skip
 PICTURES = {"traversal-beta-vae", "traversal-dip-vae-i", "flipped", "shifted", "best-samples", "best-reconstructions",
             "best-densities"}  # fmt: skip
 
@@ -51,7 +53,7 @@ def path(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a study with all there is to show; one of its runs has failed."""
     folder = Path(shutil.copytree(whole, tmp_path_factory.mktemp("report") / "small"))
     measured(folder)
-    lost = {"run": "vae-s9-<b>", "state": "failed", "error": "a <script> of sorts",
+    lost = {"run": "vae-s9-b", "state": "failed", "error": "a <script> of sorts",
             "cell": {"method": "vae", "data": "x", "size": None, "seed": 9, "options": {}}}  # fmt: skip
     with (folder / "index.jsonl").open("a") as file:
         file.write(json.dumps(lost) + "\n")
@@ -123,6 +125,7 @@ def test_the_same_figure_gives_the_same_bytes(path: Path, tmp_path: Path) -> Non
         ).read_bytes()
 
 
+@pytest.mark.slow
 def test_what_a_study_cannot_show_is_said(finished: Path, elbo: Elbo) -> None:
     for folder in (finished / "runs").iterdir():
         shutil.rmtree(folder / "checkpoints")
@@ -136,6 +139,7 @@ def test_what_a_study_cannot_show_is_said(finished: Path, elbo: Elbo) -> None:
     assert "did you mean 'elbo'?" in err
 
 
+@pytest.mark.slow
 def test_names_from_outside_are_escaped(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(place: str) -> str:
         return f'<script>alert("{place}")'
@@ -148,7 +152,7 @@ def test_names_from_outside_are_escaped(finished: Path, monkeypatch: pytest.Monk
         metrics[script("metric")] = {"value": 1.0, "estimator": script("estimator")}
         metrics[script("mixed")] = {"value": 1.0, "estimator": f"{script('way')} {number}"}
         (folder / "metrics.json").write_text(json.dumps(metrics))
-    lost = {"run": script("run"), "state": "failed", "error": script("error"),
+    lost = {"run": "lost", "state": "failed", "error": script("error"),
             "cell": {"method": "vae", "data": "x", "size": None, "seed": 9, "options": {}}}  # fmt: skip
     with (finished / "index.jsonl").open("a") as file:
         file.write(json.dumps(lost) + "\n")
@@ -161,9 +165,10 @@ def test_names_from_outside_are_escaped(finished: Path, monkeypatch: pytest.Monk
     page = write_report(finished, n=50).read_text(encoding="utf-8")
     assert "<script" not in page
     escaped = set(re.findall(r"&lt;script&gt;alert\(&#34;(\w+)&#34;\)", page))
-    assert escaped == {"study", "metric", "estimator", "mixed", "way", "run", "error", "data", "setting"}
+    assert escaped == {"study", "metric", "estimator", "mixed", "way", "error", "data", "setting"}
 
 
+@pytest.mark.slow
 def test_two_data_sets_have_figures_of_their_own(tables: dict[str, Any], squares: Path, tmp_path: Path) -> None:
     other = tmp_path / "other squares.npz"
     shutil.copy(squares, other)
@@ -204,3 +209,22 @@ def test_a_browser_opens_it_without_an_error_and_shows_every_figure(path: Path, 
     drawn = found.group(1).split("; ")
     assert len(drawn) == len(CHARTS | PICTURES)
     assert not [name for name in drawn if name.startswith("MISSING")]
+
+
+def test_the_title_says_what_was_studied(path: Path) -> None:
+    page = path.read_text()
+    title = re.search(r"<h1>(.*?) <span>", page)
+    assert title is not None
+    assert title[1].startswith("beta-vae and dip-vae-i on ")
+    assert title[1].endswith(", by beta and off and diag")
+
+
+def test_axes_without_data_are_not_drawn() -> None:
+    @styled
+    def half() -> Figure:
+        figure, axes = small_multiples(2, 2)
+        axes[0].plot([1, 2])
+        axes[1].set_title("nothing")
+        return figure
+
+    assert [axes.axison for axes in half().axes] == [True, False]

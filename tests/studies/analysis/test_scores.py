@@ -145,6 +145,20 @@ def test_every_chart_is_drawn_with_its_data() -> None:
     assert list(lines[0].get_ydata()) == pytest.approx(medians)
 
 
+def test_scores_against_the_error_per_pixel_are_joined_by_strength() -> None:
+    """A line a method, through the medians of its settings, each with its strength beside it."""
+    values = {"mig": lambda s, seed: s / 40 + seed, "error_per_pixel": lambda s, seed: s / 1000 + seed}
+    scores = made(lambda metric, method, strength, seed: values[metric](strength, seed), tuple(values))
+    figure, rows = charts.errors(scores)
+    lines = figure.axes[0].lines
+    assert [list(line.get_xdata()) for line in lines] == [[1.001, 1.004], [1.01, 1.02]]  # of the middle seed
+    assert [list(line.get_ydata()) for line in lines] == [[1.025, 1.1], [1.25, 1.5]]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1", "4", "10", "20"]
+    assert len(rows) == 12
+    with pytest.raises(Problem, match="no run of images has both"):
+        charts.errors(made(by_seed))
+
+
 def test_what_cannot_be_drawn_is_said() -> None:
     bare = made(by_seed, ("elbo",))
     for draw, why in (

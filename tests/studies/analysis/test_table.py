@@ -16,7 +16,7 @@ from elboroom.core.problem import Problem
 from elboroom.runs import load, measure
 from elboroom.studies import Study, query, results, run_study, summarise
 from elboroom.studies.analysis.summary import digits, latex, made_by, markdown, wide
-from elboroom.studies.analysis.table import COLUMNS, as_csv, timings, write_tables
+from elboroom.studies.analysis.table import COLUMNS, as_csv, asked_for, timings, write_tables
 
 
 def row(value: float | None, metric: str = "mig", **other: Any) -> dict[str, Any]:
@@ -143,6 +143,7 @@ def test_two_estimators_in_one_column_are_refused() -> None:
     assert made_by(row(0.1, settings='{"n": 9, "J": 5}')) == made_by(row(0.2, settings='{"J": 3, "n": 9}'))
 
 
+@pytest.mark.slow
 def test_a_run_measured_otherwise_by_hand_is_noticed(finished: Path, elbo: Elbo) -> None:
     run = next((finished / "runs").iterdir())
     metrics = json.loads((run / "metrics.json").read_text())
@@ -164,6 +165,7 @@ def test_a_run_measured_otherwise_by_hand_is_noticed(finished: Path, elbo: Elbo)
     assert {r["metric"] for r in json.loads(out)} == {"elbo"}
 
 
+@pytest.mark.slow
 def test_every_metric_names_its_estimator_in_settings_that_compare(tables: dict[str, Any], tmp_path: Path) -> None:
     """Runs of other methods and latent sizes are measured alike: no metric is taken for two."""
     from elboroom.evaluate.disentanglement import metrics
@@ -204,3 +206,24 @@ def test_tables_in_markdown_and_latex(whole: Path, elbo: Elbo) -> None:
     assert "did you mean 'elbo'?" in err
     assert elbo("study", "table", whole, "--format", "pdf")[0] == 2
     assert as_csv([{"a": None, "b": 0.1}], ["a", "b"]) == "a,b\n,0.1\n"
+
+
+def test_a_query_for_a_metric_that_there_is_not_is_told(whole: Path, elbo: Elbo) -> None:
+    for sql in (
+        "SELECT * FROM results WHERE metric = 'log likelihood'",
+        "SELECT * FROM results WHERE metric IN ('elbo', 'log-likelihood')",
+    ):
+        with pytest.raises(Problem, match=r"this study has no metric 'log.likelihood'; did you mean 'log_likelihood'"):
+            query(whole, sql)
+    assert asked_for("select 1 from results where metric='mig' and method = 'vae'") == ["mig"]
+    with pytest.raises(Problem, match=r"the tables are results \(.*metric, value.*\) and timings"):
+        query(whole, "SELECT * FROM tables")
+
+
+def test_numbers_of_a_query_have_sensible_digits(whole: Path, elbo: Elbo) -> None:
+    _, out, _ = elbo(
+        "study", "query", whole, "SELECT 1.23456789 AS a, 0.000123456 AS b, 12345.678 AS c, 7 AS d, 'x' AS e"
+    )
+    for shown in ("1.235", "0.000123", "12,346", " 7 ", " x "):
+        assert shown in out
+    assert "456789" not in out

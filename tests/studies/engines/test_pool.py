@@ -151,7 +151,7 @@ def test_interrupt_saves_says_how_to_go_on_and_leaves_nobody_behind(squares: Pat
         until(lambda: all(path.stat().st_size > 200 for path in out.glob("runs/*/log.jsonl")))
         workers = children(process.pid)
         assert len(workers) == 2
-        with pytest.raises(Problem, match=f"being run by process {process.pid}"):
+        with pytest.raises(Problem, match=f"in use by process {process.pid}"):
             run_study(Study.read(file), out, Pool(2), quiet=True)
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
@@ -189,7 +189,7 @@ def test_a_run_that_kills_its_workers_is_given_up(
     assert counts == {"done": 2, "failed": 1}
     (lost,) = (line for line in lines(tmp_path / "out") if line["state"] == "failed")
     assert lost["cell"]["seed"] == 1
-    assert lost["error"] == "its worker died 3 times at the start (signal 9, perhaps for want of memory)"
+    assert lost["error"] == "its worker died 4 times at the start (signal 9, perhaps for want of memory)"
 
 
 def test_workers_that_cannot_start_are_no_fault_of_the_runs(

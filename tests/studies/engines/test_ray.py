@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from elboroom.core.problem import Problem
 from elboroom.studies import Study, query, run_study
 from elboroom.studies.engines.pool import Pool
 from elboroom.studies.engines.ray import Cluster, Notes, mark_of, task
+from elboroom.studies.schema import Measure
 from elboroom.studies.store.remote import Store, pack, unpack
 
 needs_ray = pytest.mark.skipif(
@@ -45,7 +47,7 @@ def test_pool_and_ray_make_the_same_table(study: Study, tmp_path: Path) -> None:
         states = [json.loads(line)["state"] for line in (tmp_path / name / "index.jsonl").read_text().splitlines()]
         assert (states.count("started"), states.count("done"), states.count("failed")) == (25, 24, 1)
     (lost,) = query(tmp_path / "ray", "SELECT error FROM timings WHERE state = 'failed'")[1][0]
-    assert "--lr" in lost
+    assert "a smaller lr" in lost  # as a study names it
 
 
 class Board:
@@ -156,3 +158,50 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(Problem, match=r"pip install 'elboroom\[ray\]'"):
         Cluster()
+
+
+def listening(folder: Path) -> set[str]:
+    """The addresses on which the processes of a Ray listen that keeps its files in a folder, as the kernel writes them."""
+    sockets: set[str] = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder).encode() in (place / "cmdline").read_bytes():
+                sockets |= {os.readlink(fd) for fd in (place / "fd").iterdir()}
+        except OSError:
+            continue
+    lines = [
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    return {line[1].split(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs /proc")
+def test_a_local_ray_is_out_of_reach_of_others() -> None:
+    import ray
+
+    cluster = Cluster(workers=1)
+    try:
+        cluster._start()
+        found = listening(Path(ray._private.worker._global_node.get_session_dir_path()))
+    finally:
+        cluster.close()
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}, "loopback and nothing else"
+
+
+@needs_ray
+def test_a_ray_that_is_gone_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    cluster = Cluster(workers=1)
+    monkeypatch.setattr(cluster, "_start", lambda: None)
+
+    def gone(*_: object) -> Any:
+        raise ray.exceptions.RaySystemError("the raylet died")
+        yield
+
+    monkeypatch.setattr(cluster, "_run", gone)
+    with pytest.raises(Problem, match=r"Ray is gone .*raylet died.*finished runs are kept"):
+        list(cluster.run(iter(()), tmp_path, Measure()))

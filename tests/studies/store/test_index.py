@@ -72,12 +72,13 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, monkeypat
     assert index.read()[A.name].state == "done"
 
 
+@pytest.mark.slow
 def test_a_second_driver_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     assert driven(tmp_path)
-    with pytest.raises(Problem, match=f"already being run by process {process.pid}"), driving(tmp_path):
+    with pytest.raises(Problem, match=f"is in use by process {process.pid}"), driving(tmp_path):
         pass
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -96,6 +97,7 @@ def test_asking_who_drives_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not driven(tmp_path), "an error lets go of the study"
 
 
+@pytest.mark.slow
 def test_a_driver_just_killed_is_waited_for(tmp_path: Path) -> None:
     code = HOLD.replace("import driving", "import holding").replace(
         "driving(Path(sys.argv[1]))", "holding(Path(sys.argv[1]))"

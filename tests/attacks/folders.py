@@ -1,0 +1,247 @@
+"""Damaged run folders: `python -m tests.attacks.folders --count 2000 [--seed S]`.
+
+Small runs of images and text and a small study are copied and damaged: files are cut, emptied, filled with noise, swapped,
+removed or made folders; any value deep in any JSON of ours becomes another. Each is then loaded, resumed, measured or
+reported, and that must succeed or end in a Problem of one sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+import elboroom
+from elboroom import Problem
+from elboroom.report.numbers import headline, measured, score_table, table
+from elboroom.runs.measure import metrics
+from elboroom.studies import Study, query, results, run_study
+from elboroom.studies.engines.work import attempt
+from elboroom.studies.store.index import Index
+
+SMALL: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 2, "checkpoint_every": 1, "threads": 1, "device": "cpu"}
+VALUES: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        5,
+        10**6,
+        2**31,
+        2**63,
+        10**40,
+        1e308,
+        "",
+        "x",
+        "../../x",
+        "\ud800",
+        "a\0b",
+        "é",
+        "x" * 2000,
+    ),
+    *(
+        [],
+        {},
+        [1],
+        ["x"],
+        [[]],
+        {"x": 1},
+        {"": {}},
+        [None],
+        "nan",
+        "auto",
+        "tokens",
+        "pixels",
+        "vae",
+        "cuda",
+        [0, 0],
+        [-1, 8],
+    ),
+)
+NOISE = b"\0\xff\xfe{[\"'\n"
+
+
+class Here:
+    """The engine of this process."""
+
+    name = "here"
+
+    def run(self, cells: Iterator[Any], root: Path, measure: Any) -> Iterator[Any]:
+        for cell in cells:
+            yield cell, {"state": "started"}
+            yield cell, attempt(cell, root, measure)
+
+    def close(self) -> None: ...
+
+
+def originals(root: Path) -> dict[str, Path]:
+    """Runs and a study that are whole."""
+    rng = np.random.default_rng(0)
+    np.savez(root / "x.npz", x=rng.integers(0, 256, (40, 8, 8)).astype(np.uint8), y=np.arange(40) % 3)
+    (root / "words.txt").write_text("".join(f"w{i % 7} w{i % 5} w{i % 3}\n" for i in range(60)))
+    image = elboroom.train("vae", str(root / "x.npz"), root / "image", **SMALL)
+    metrics(image, ["likelihood", "mig"], samples=2, most=20, iw_most=5, smaller=True)
+    sentences = {**SMALL, "embed": 4, "hidden": 5}
+    pieces = {"tokens": "bpe", "vocabulary": 264}
+    text = elboroom.train("vae", str(root / "words.txt"), root / "text", **sentences, **pieces)
+    text.evaluate(samples=2, most=20, iw_most=5)
+    every = {key: value for key, value in SMALL.items() if key != "device"}
+    tables = {
+        "data": str(root / "x.npz"),
+        "every": every,
+        "runs": [{"method": "vae"}],
+        "measure": {"samples": 2, "most": 20},
+    }
+    run_study(Study.of(tables), root / "study", Here(), quiet=True)
+    return {"image": image.folder, "text": text.folder, "study": root / "study"}
+
+
+def damage(folder: Path, rng: random.Random) -> str:
+    """Damages one file of a folder; what was done to it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".lock"))
+    small = [path for path in files if path.suffix in (".json", ".jsonl")]
+    path = rng.choice(small if rng.random() < 0.8 else files)
+    ways: list[Callable[[Path, random.Random], None]] = [_cut, _noise, _swap, _remove, _folder]
+    way = rng.choice(ways) if path.suffix != ".json" or rng.random() < 0.25 else _value
+    way(path, rng)
+    return f"{way.__name__[1:]} {path.relative_to(folder)}"
+
+
+def _cut(path: Path, rng: random.Random) -> None:
+    path.write_bytes(path.read_bytes()[: rng.randrange(path.stat().st_size + 1)])
+
+
+def _noise(path: Path, rng: random.Random) -> None:
+    content = bytearray(path.read_bytes() or b"x")
+    for _ in range(rng.choice((1, 3, 30))):
+        content[rng.randrange(len(content))] = rng.choice(NOISE)
+    path.write_bytes(bytes(content))
+
+
+def _swap(path: Path, rng: random.Random) -> None:
+    other = rng.choice(sorted(p for p in path.parent.rglob("*") if p.is_file()))
+    path.write_bytes(other.read_bytes())
+
+
+def _remove(path: Path, rng: random.Random) -> None:
+    path.unlink()
+
+
+def _folder(path: Path, rng: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _value(path: Path, rng: random.Random) -> None:
+    """Another value, or none, at a place deep in a JSON file."""
+    try:
+        content = json.loads(path.read_text())
+    except ValueError:  # damaged already
+        return _noise(path, rng)
+    places: list[tuple[Any, Any]] = []
+
+    def walk(inner: Any) -> None:
+        for key in inner if isinstance(inner, dict) else range(len(inner)) if isinstance(inner, list) else ():
+            places.append((inner, key))
+            walk(inner[key])
+
+    walk(content)
+    if not places:
+        return _noise(path, rng)
+    inner, key = rng.choice(places[:400])
+    kind = rng.random()
+    if kind < 0.15 and isinstance(inner, dict):
+        del inner[key]
+    elif kind < 0.25 and isinstance(inner, dict):
+        inner[str(rng.choice(VALUES))[:50]] = copy.deepcopy(rng.choice(VALUES))
+    else:
+        inner[key] = copy.deepcopy(rng.choice(VALUES))
+    path.write_text(json.dumps(content))
+
+
+def use(kind: str, folder: Path, rng: random.Random) -> str:
+    """One of the things that a user does with a run or study."""
+    if kind == "study":
+        verb = rng.choice(("results", "query", "run", "status"))
+        if verb == "run":
+            run_study(Study.read(folder), folder, Here(), quiet=True)
+        elif verb == "status":
+            list(Index(folder).read().values())
+            Study.read(folder).cells()
+        else:
+            query(folder, "SELECT * FROM results") if verb == "query" else results(folder)
+        return verb
+    verb = rng.choice(("load", "resume", "resume", "evaluate", "metrics", "numbers"))
+    run = elboroom.resume(folder, steps=1) if verb == "resume" else elboroom.load(folder)
+    if verb == "load":
+        run.sample(2)
+        run.encode(run.examples(2))
+        str(run.spec.command)
+    elif verb == "evaluate":
+        run.evaluate(samples=2, most=10, iw_most=5)
+    elif verb == "metrics":
+        metrics(run, ["likelihood"] if kind == "text" else ["mig"], samples=2, most=10, iw_most=5, smaller=True)
+    elif verb == "numbers":
+        found = measured(run)
+        headline(found), table(found), score_table(found)
+    return verb
+
+
+def attack(count: int, seed: int, say: Callable[[str], None] = print) -> list[str]:
+    """Damages and uses so many folders; what ended otherwise than it should."""
+    rng, wrong, ends = random.Random(seed), list[str](), Counter[str]()
+    with tempfile.TemporaryDirectory() as root, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kept = originals(Path(root))
+        for number in range(count):
+            kind = rng.choice(sorted(kept))
+            folder = Path(root) / "damaged"
+            shutil.copytree(kept[kind], folder)
+            done = [damage(folder, rng) for _ in range(rng.choice((1, 1, 2)))]
+            try:
+                use(kind, folder, rng)
+                ends["went well"] += 1
+            except Problem as problem:
+                ends["a sentence"] += 1
+                if "\n" in str(problem) or len(str(problem)) > 1500:
+                    wrong.append(f"{number}: {kind}, {done}: no sentence: {str(problem)[:300]}")
+                    say(wrong[-1])
+            except Exception:
+                wrong.append(f"{number}: {kind}, {done}\n{traceback.format_exc()[-1500:]}")
+                say(wrong[-1])
+            torch.set_num_threads(1)
+            if number % 200 == 199:
+                say(f"{number + 1:,} so far, {len(wrong)} ended badly")
+            shutil.rmtree(folder)
+    say(f"{count:,} damaged folders, {dict(ends)}: {len(wrong)} ended badly")
+    return wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    said = parser.parse_args()
+    sys.exit(1 if attack(said.count, said.seed, lambda text: print(text, flush=True)) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Gradient steps on codes: down the loss, the smallest step that succeeds, and no word of the rest of the batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from elboroom.latent.fgim import fgim
+
+
+def log_p(z: Tensor) -> Tensor:
+    """A classifier that is sure beyond the plane sum z = 0."""
+    return torch.nn.functional.logsigmoid(z.sum(1))
+
+
+def test_one_small_step_lowers_the_loss() -> None:
+    z = torch.randn(20, 3) - 1
+    found = fgim(z, log_p, [1e-3], iterations=1)
+    assert (log_p(found.codes) > log_p(z)).all()
+    slope = torch.sigmoid(-z.sum(1))  # of log p along every axis
+    torch.testing.assert_close(found.codes, z + 1e-3 * slope.unsqueeze(1))
+
+
+def test_the_smallest_step_that_succeeds_is_taken_and_what_is_sure_stays() -> None:
+    z = torch.tensor([[-1.0, -1.0], [5.0, 5.0], [-400.0, -400.0]])
+    found = fgim(z, log_p, [0.001, 100.0, 5.0], iterations=30)
+    assert found.sure.tolist() == [True, True, True]
+    assert [round(step, 6) for step in found.steps.tolist()] == [5.0, 0.001, 100.0]
+    assert torch.equal(found.codes[1], z[1])
+    stuck = fgim(z[:1], log_p, [1e-5, 1e-4], iterations=2)
+    assert not stuck.sure.any()
+    assert stuck.steps.item() == torch.tensor(1e-4).item(), "the one that gets nearest"
+
+
+def test_what_becomes_of_one_does_not_depend_on_its_batch() -> None:
+    z = torch.randn(16, 5) - 1
+    head = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    whole = fgim(z, lambda c: torch.log_softmax(head(c), -1)[:, 1])
+    for row in (0, 7):
+        alone = fgim(z[row : row + 1], lambda c: torch.log_softmax(head(c), -1)[:, 1])
+        torch.testing.assert_close(alone.codes[0], whole.codes[row], rtol=1e-4, atol=1e-5)
+        assert alone.steps[0] == whole.steps[row]

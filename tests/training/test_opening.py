@@ -1,0 +1,81 @@
+"""What is said before the first step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from elboroom.data import arrays
+from elboroom.data.dataset import DataSet
+from elboroom.data.text import handed
+from elboroom.training.opening import opening
+from elboroom.training.session import Own, prepare
+from elboroom.training.spec import Spec, specify, split
+
+DIGITS = np.arange(2 * 16 * 8 * 8).reshape(-1, 8, 8) % 17  # whole numbers from 0 to 16
+
+
+def spec(array: Any, levels: int | None = None, **options: Any) -> Spec:
+    return specify("vae", arrays.dataset(array, levels=levels), "array", None, options, levels=levels)
+
+
+def said(data: DataSet, method: str = "vae", **options: Any) -> list[str]:
+    made = specify(method, data, "array", None, options | {"threads": 1}, levels=None)
+    return opening(prepare(made, Own(data), split(data, made.fit)))
+
+
+def test_the_range_of_whole_numbers_is_said() -> None:
+    assert "values from 0 to 16 (if 16 is not white, say --levels)" in said(arrays.dataset(DIGITS))[0]
+    assert "values from 0 to 255" in said(arrays.dataset(DIGITS, levels=256))[0]
+    assert "values in [0, 1]" in said(arrays.dataset(DIGITS / 16.5))[0]
+    assert "vectors of 64 numbers" in said(arrays.dataset(DIGITS.reshape(-1, 64)))[0]
+
+
+def test_examples_splits_labels_and_the_size_of_the_model_are_said() -> None:
+    data, labels, model, *_ = said(arrays.dataset(DIGITS, labels=np.arange(32) % 7), latent=3)
+    assert data == (
+        "data: array: 32 images of 1 x 8 x 8, values from 0 to 16 (if 16 is not white, say --levels); 29 to train on, 3 to "
+        "test on"
+    )
+    assert labels == "labels: label (7 values: 0, 1, 2, 3, 4, ...)"
+    assert model.startswith("model: vae, net mlp-300-300+linear, likelihood gaussian-optimal, 3 latent dimensions, ")
+    assert model.endswith(" parameters")
+
+
+def test_text_says_its_words_and_how_many_of_the_test_split_are_unknown() -> None:
+    some = [f"w{i % 7} w{i % 5} rare{i}" for i in range(40)]
+    data, model, _, steps = said(handed(some), embed=4, hidden=4)
+    assert data.startswith("data: array: 40 sentences of up to 4 tokens, ")
+    assert data.endswith("36 to train on, 4 to test on (33.3% of whose words are unknown)")
+    assert model.startswith("model: vae, net lstm, 32 latent dimensions")
+    assert steps == "  --steps 3000  2667 passes over the data"
+
+
+def test_dimensions_are_those_of_the_model() -> None:
+    some = [f"w{i % 7} w{i % 5}" for i in range(40)]
+    for method, dimensions in (("style-vae", "136 latent dimensions"), ("lm", "no latent dimensions")):
+        _, _, model, *_ = said(handed(some, [i % 2 for i in range(40)]), method, embed=4, hidden=4)
+        assert dimensions in model
+
+
+def test_what_was_chosen_is_said_with_its_reason_and_what_was_asked_for_is_not() -> None:
+    chosen = "\n".join(said(arrays.dataset(DIGITS), likelihood="bernoulli")[2:])
+    assert "--net mlp-300-300+linear" in chosen
+    assert "64 values are few enough for full layers" in chosen
+    assert "--likelihood" not in chosen
+    assert len(said(arrays.dataset(DIGITS % 2))) == 2
+
+
+def test_a_batch_larger_than_the_data_shrinks_with_a_word() -> None:
+    assert spec(DIGITS).fit.batch_size == 29
+    with pytest.warns(UserWarning, match="--batch-size 64 is more than the 29 training examples; it is 29"):
+        assert spec(DIGITS, batch_size=64).fit.batch_size == 29
+
+
+def test_the_command_makes_the_same_run_again() -> None:
+    made = spec(DIGITS, decay="none", lr=1e-3, net="auto")
+    assert "--decay none" in made.command
+    assert "--net auto" in made.command
+    assert "--no-standardise" in spec(DIGITS, standardise=False).command
