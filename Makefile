@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
+ARGS   ?=
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: setup demo test test-slow check bench docs same clean
@@ -22,10 +23,10 @@ demo: setup  ## train a beta-TCVAE on rendered dSprites for a few minutes, measu
 	@echo "look into it: $(BIN)/elbo explore runs/demo"
 
 test: setup  ## everything but what is slow: about ten minutes on two cores
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: setup  ## kills, processes, browsers, engines of studies, long statistics, every method where one of its kind will do
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow $(ARGS)
 
 check: setup  ## lint, format, types (of JavaScript too, where node is there) and the fast tests
 	$(BIN)/ruff check .
