@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -16,10 +19,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 import torch
+from commanded import Elbo
 from contract import Bench
 from linear import Ppca, at_sigma_points
 from numpy.typing import NDArray
 
+from elboroom import cli
 from elboroom.build.parts import Parts
 from elboroom.core.draw import Draw
 from elboroom.core.tongue import typed
@@ -133,6 +138,38 @@ def whole_text_runs(sentences: DataSet, tmp_path_factory: pytest.TempPathFactory
 def text_bench(whole_text_runs: Bench, narrow: None) -> Bench:
     """Whole runs of every method on sentences, trained when first asked for."""
     return whole_text_runs
+
+
+@pytest.fixture
+def elbo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Elbo:
+    """Runs the command in this process: (exit code, stdout, stderr)."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["elbo", *map(str, words)])
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as leave:
+            code = leave.code or 0
+        out, err = capsys.readouterr()
+        return int(code), out, err
+
+    return run
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """A tmpfs with options of one's choice."""
+    place = tmp_path / "disk"
+    place.mkdir()
+
+    def mount(options: str) -> Path:
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place]).returncode:
+            pytest.skip("a tmpfs can be mounted by root only")
+        return place
+
+    yield mount
+    subprocess.run(["umount", "-l", place], capture_output=True)
 
 
 # The rooms that train no whole run to be tested: what is neither slow nor unhurried there is `fast`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from elboroom.studies.engines.work import attempt
 from elboroom.studies.schema import Measure
 from elboroom.studies.space import Cell
 
-Elbo = Callable[..., tuple[int, str, str]]
 TINY: dict[str, Any] = {
     "steps": 12, "batch_size": 16, "latent": 3, "net": "mlp-300", "lr": 2e-3, "log_every": 4, "checkpoint_every": 4,
 }  # fmt: skip

@@ -29,7 +29,7 @@ COMMON: dict[str, Any] = {  # the rest is what `elbo train` does where nothing i
     "vocabulary": 10_000,
     "embed": 256,
     "hidden": 256,
-    "epochs": 2,
+    "epochs": 1,
     "threads": 1,
     "longest": 60,
 }
@@ -88,7 +88,7 @@ def page(found: Records) -> str:
     names = [plan.name for plan in PLANS]
     parts = [
         "# Replies in DailyDialog",
-        "Every run has states of 256 units and 10,000 words, and trains for 2 epochs, all else as `elbo train` has it where "
+        "Every run has states of 256 units and 10,000 words, and trains for one epoch, all else as `elbo train` has it where "
         "nothing is said: `python docs/results/dialogue.py train`.",
         values(found, names, COLUMNS, "dialogue-"),
         not_yet(found, names, "dialogue-"),

@@ -7,7 +7,8 @@ from typing import Literal
 
 from torch import nn
 
-from elboroom.build.parts import Base, Parts
+from elboroom.build.base import Base
+from elboroom.build.parts import Parts
 from elboroom.core.freeze import thaw
 from elboroom.core.method import Group, Method, Player, adam
 from elboroom.core.model import LatentModel

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from elboroom import nets
 from elboroom.build.axes import FEATURES, FLAT, NONE, POSTERIORS, PRIORS, Prior
+from elboroom.build.base import Base
 from elboroom.build.choices import DEFAULT_TRUNK, GAUSSIAN, default_latent
 from elboroom.build.choices import Choices as Choices
 from elboroom.build.scaling import (
@@ -30,7 +31,6 @@ from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.sequences import CONTEXT, TARGET, AboutSequence
-from elboroom.data.tokens import Tokeniser
 from elboroom.families.gaussian import GaussianPosterior
 from elboroom.families.pixels import (
     BernoulliLikelihood,
@@ -41,7 +41,6 @@ from elboroom.families.pixels import (
     OptimalGaussianLikelihood,
     PixelLikelihood,
 )
-from elboroom.families.recalled import Recalled
 from elboroom.families.rescaled import Rescaled, Standardised
 from elboroom.families.tokens import TokenLikelihood
 from elboroom.geometry.ball import Ball
@@ -53,23 +52,6 @@ from elboroom.nets.recurrent import RecurrentEncoder
 from elboroom.terms.labels import Classifier
 
 LOG_NARROW = -6.0  # log sigma^2 of a posterior that begins narrow: sigma 0.05
-
-
-@dataclass(frozen=True)
-class Base:
-    """A trained run that stands frozen under another: its model, and its posterior with codes worked out once.
-
-    `model.with_posterior(codes)` reads the codes of training examples off a table, and `targets` are those of their paired
-    targets, `contexts` those of their contexts; `spec` is that of the run.
-    """
-
-    model: LatentModel
-    codes: Recalled
-    latent: int
-    tokeniser: Tokeniser | None
-    spec: Any
-    targets: Recalled
-    contexts: Recalled
 
 
 @dataclass(frozen=True)

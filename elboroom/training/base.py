@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elboroom.build.parts import Base, Parts
+from elboroom.build.base import Base
+from elboroom.build.parts import Parts
 from elboroom.core.batch import Batch
 from elboroom.core.freeze import frozen
 from elboroom.core.model import LatentModel

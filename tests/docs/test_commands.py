@@ -131,7 +131,9 @@ def staged(folder: Path) -> None:
     ]
     (folder / "sentences.txt").write_text("\n".join(lines) + "\n")
     tags = ["positive" if i % 2 else "negative" for i in range(80)]
-    short = [f"the food was awful , he said : my new favorite place w{i % 7} !" for i in range(80)]  # within --longest 15
+    short = [
+        f"the food was awful , he said : my new favorite place w{i % 7} !" for i in range(80)
+    ]  # within --longest 15
     (folder / "reviews.tsv").write_text(
         "\n".join(f"{tag}\t{line}" for tag, line in zip(tags, short, strict=True)) + "\n"
     )

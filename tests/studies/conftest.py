@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from small_studies import MEASURE, TINY, Elbo, Here
+from small_studies import MEASURE, TINY, Here
 
-from elboroom import cli
 from elboroom.studies import Study, run_study
 
 
@@ -50,20 +48,3 @@ def whole(tables: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> P
 def finished(whole: Path, tmp_path: Path) -> Path:
     """A copy of it, to be changed."""
     return Path(shutil.copytree(whole, tmp_path / "small"))
-
-
-@pytest.fixture
-def elbo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Elbo:
-    """Runs the command in this process: (exit code, stdout, stderr)."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["elbo", *map(str, words)])
-        code: Any = 0
-        try:
-            cli.main()
-        except SystemExit as leave:
-            code = leave.code or 0
-        out, err = capsys.readouterr()
-        return int(code), out, err
-
-    return run

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import Elbo, Here
+from commanded import Elbo
+from small_studies import Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, run_study
@@ -184,21 +184,6 @@ def test_a_failed_run_is_recorded_and_does_not_stop_the_rest(failing: Study, tmp
     assert (code, told["done"], told["failed"], told["left"], told["driven"]) == (0, 2, 1, 0, False)
     assert list(told["errors"]) == [entry.cell.name]
     assert "vae" not in {row.split(",")[1] for row in (out / "table.csv").read_text().splitlines()[1:]}
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A tmpfs with options of one's choice."""
-    place = tmp_path / "disk"
-    place.mkdir()
-
-    def mount(options: str) -> Path:
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place]).returncode:
-            pytest.skip("a tmpfs can be mounted by root only")
-        return place
-
-    yield mount
-    subprocess.run(["umount", "-l", place], capture_output=True)
 
 
 def test_a_full_disk_stops_the_study_and_loses_nothing(

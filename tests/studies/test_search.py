@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import Elbo, Here
+from commanded import Elbo
+from small_studies import Here
 
 from elboroom.core.problem import Problem
 from elboroom.evaluate import registry

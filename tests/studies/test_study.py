@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import TINY, Elbo, Here
+from commanded import Elbo
+from small_studies import TINY, Here
 
 import elboroom
 from elboroom.core.method import Method

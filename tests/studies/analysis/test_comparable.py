@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commanded import Elbo
 from PIL import Image
-from small_studies import Elbo, Here
+from small_studies import Here
 
 from elboroom.core.problem import Problem
 from elboroom.studies import Study, run_study, write_report

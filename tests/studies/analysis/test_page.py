@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commanded import Elbo
 from matplotlib.figure import Figure
 from PIL import Image
-from small_studies import Elbo, Here
+from small_studies import Here
 
 from elboroom.core.problem import Problem
 from elboroom.plots import Exhibit

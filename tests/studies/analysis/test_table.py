@@ -10,7 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from small_studies import Elbo, Here
+from commanded import Elbo
+from small_studies import Here
 
 from elboroom.core.problem import Problem
 from elboroom.runs import load, measure
