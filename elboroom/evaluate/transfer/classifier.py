@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate.transfer.kept import Made, digest, kept
+from elboroom.nets.windows import Windows
 
 Ints = NDArray[np.int64]
-NAME = "textcnn-1"  # changes whenever a judgement would
+NAME = "textcnn-2"  # changes whenever a judgement would
 WIDTHS, FILTERS, EMBED, DROPOUT = (3, 4, 5), 128, 128, 0.5
 LR, BATCH, EPOCHS, SEEN = 1e-3, 128, 6, 2  # words seen fewer times are unknown
 PAD, UNKNOWN = 0, 1
@@ -32,12 +33,11 @@ class TextCNN(nn.Module):
     def __init__(self, vocabulary: int, classes: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, EMBED, padding_idx=PAD)
-        self.windows = nn.ModuleList(nn.Conv1d(EMBED, FILTERS, width) for width in WIDTHS)
-        self.out = nn.Linear(FILTERS * len(WIDTHS), classes)
+        self.windows = Windows(EMBED, WIDTHS, FILTERS)
+        self.out = nn.Linear(self.windows.outputs, classes)
 
     def forward(self, ids: Tensor) -> Tensor:
-        h = self.embedding(ids).transpose(1, 2)  # (B, E, L)
-        seen = torch.cat([F.relu(window(h)).amax(2) for window in self.windows], 1)
+        seen = self.windows(self.embedding(ids), ids != PAD)
         logits: Tensor = self.out(F.dropout(seen, DROPOUT, self.training))
         return logits  # (B, classes)
 
@@ -117,9 +117,9 @@ def _trained(texts: Sequence[str], y: Ints, chosen: Sequence[str], wanted: Ints,
 
 
 def _ids(known: dict[str, int], sentences: Sequence[str]) -> Tensor:
-    """Rows of ids, padded to the longest and to the widest window, (B, L)."""
-    rows = [[known.get(word, UNKNOWN) for word in sentence.split()[:LONGEST]] for sentence in sentences]
-    ids = torch.full((len(rows), max(max(WIDTHS), *map(len, rows))), PAD)
+    """Rows of ids, padded to the longest, (B, L); a sentence without words is one that is unknown."""
+    rows = [[known.get(word, UNKNOWN) for word in sentence.split()[:LONGEST]] or [UNKNOWN] for sentence in sentences]
+    ids = torch.full((len(rows), max(map(len, rows))), PAD)
     for row, found in zip(ids, rows, strict=True):
         row[: len(found)] = torch.tensor(found, dtype=torch.long)
     return ids

@@ -46,6 +46,21 @@ def test_it_learns_and_is_made_once(data: DataSet, monkeypatch: pytest.MonkeyPat
     assert again.predict(["", "unheard of"]).shape == (2,)
 
 
+def test_a_verdict_does_not_depend_on_the_sentences_beside_it(data: DataSet) -> None:
+    judge = classifier.judge(data, "label")
+    with torch.no_grad():  # filters that answer more to what is not there than to a word
+        for name, weight in judge.net.windows.named_parameters():
+            if name.endswith("bias"):
+                weight += 3 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(0))
+    texts = ["", "kind", "so rude .", *(text for text, _ in reviews(4)[::10]), "the soup was awful " * 30]
+    alone = [judge.net.eval()(classifier._ids(judge.ids, [text])) for text in texts]
+    together = judge.net(classifier._ids(judge.ids, texts))
+    assert torch.allclose(torch.cat(alone), together, atol=1e-4)
+    expected = [int(judge.predict([text])[0]) for text in texts]
+    assert judge.predict(texts).tolist() == expected
+    assert judge.predict(texts[::-1]).tolist() == expected[::-1]
+
+
 def test_other_data_has_another_judge_and_the_test_split_takes_no_part(data: DataSet) -> None:
     classifier.judge(data, "label")
     same = gather("other", {"train": reviews(0), "valid": reviews(1), "test": reviews(9)}, {"label": None})
