@@ -8,6 +8,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ CONTEXT = "context"  # of what is beside a text, the one that has turns
 NONE = "none"  # the label column that says: no labels
 LINE = 1 << 20  # bytes
 MOST_LABELS = 1000
+FEW_VALUES, SENTENCE = 20, 3  # values of a column that may well be a label; words of a cell that may well be a sentence
 UTF8 = "utf-8"
 FEW_WORDS, LABEL_LIKE = (
     20,
@@ -222,6 +224,112 @@ def table(path: Path, encoding: str = UTF8) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, row
     except csv.Error as error:
         raise Problem(f"line {reader.line_num} of {path} cannot be read as a table: {error}") from error
+
+
+@dataclass
+class _Column:
+    """What the cells of a column are: empty, numbers, or words."""
+
+    name: str
+    empty: list[int] = field(default_factory=list)  # their lines
+    odd: list[tuple[int, str]] = field(default_factory=list)  # cells that are no numbers, with their lines
+    numbers: int = 0
+    words: int = 0  # of all its cells
+    values: set[str] = field(default_factory=set)
+
+    def see(self, line: int, cell: str) -> None:
+        """Counts one more cell."""
+        cell = cell.strip()
+        if not cell:
+            return self.empty.append(line)
+        self.words += len(cell.split())
+        self.values |= {cell} if len(self.values) <= FEW_VALUES else set()
+        if is_number(cell):
+            self.numbers += 1
+        else:
+            self.odd.append((line, cell))
+
+    @property
+    def of_words(self) -> bool:
+        """Whether it holds words, and not numbers with a few words among them."""
+        return len(self.odd) >= max(1, self.numbers)
+
+    @property
+    def of_sentences(self) -> bool:
+        """Whether it looks like the text of a data set."""
+        return self.of_words and self.words >= SENTENCE * (len(self.odd) + self.numbers)
+
+    @property
+    def wrong(self) -> str:
+        """What is missing in it, or out of place, and where."""
+        said = _cells(len(self.empty), "empty", f"first in line {self.empty[0]}") if self.empty else ""
+        if self.odd and not self.of_words:
+            line, cell = self.odd[0]
+            said += " and " * bool(said) + _cells(len(self.odd), "without a number", f"'{cell[:20]}' in line {line}")
+        return said and f"column {self.name} has {said}"
+
+
+def _cells(count: int, what: str, where: str) -> str:
+    """`12 empty cells (first in line 3)`."""
+    cells = f"cell{'s' * (count != 1)}"
+    return f"{count:,} {f'{what} {cells}' if what == 'empty' else f'{cells} {what}'} ({where})"
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def why_no_numbers(path: Path, label_column: str = "", encoding: str = UTF8) -> str:
+    """What keeps a table with columns of numbers from being a table of numbers, and what to do; else nothing."""
+    if path.suffix.lower() not in TABLES or not path.is_file():
+        return ""
+    try:
+        columns = _seen(path, encoding)
+    except Problem:  # no table; as text it may be read, or refused for its own reasons
+        return ""
+    asked = [name for name in map(str.strip, label_column.split(",")) if name not in ("", NONE)]
+    labels = asked or [column.name for column in columns if column.name.lower() == LABEL and not label_column]
+    free = [column for column in columns if column.name not in labels]
+    words = [column for column in free if column.of_words]
+    if any(column.name.lower() in TEXT_COLUMNS or is_number(column.name) for column in columns) or words == free:
+        return ""
+    if path.suffix.lower() == ".tsv" and len(words) >= len(columns) / 2:  # lines of text with a TAB, maybe
+        return ""
+    for name in asked:
+        _column(path, [column.name for column in columns], name, "label")
+    wrong = [column.wrong for column in free if column.wrong]
+    said = [f"{'; '.join(wrong)}; fill them or drop those rows"] if wrong else []
+    said = [*said, *_advice(words, free, asked)]
+    return f"{path}: {'. '.join(part if part is said[0] else 'C' + part[1:] for part in said)}" if said else ""
+
+
+def _seen(path: Path, encoding: str) -> list[_Column]:
+    """The columns of a table, all its rows counted."""
+    rows = table(path, encoding)
+    columns = [_Column(name) for name in next(rows)[1]]
+    for line, cells in rows:
+        for column, cell in zip(columns, cells, strict=True):
+            column.see(line, cell)
+    return columns
+
+
+def _advice(words: Sequence[_Column], free: Sequence[_Column], labels: Sequence[str]) -> list[str]:
+    """What to do with columns of words: they are labels, or one of them is the text."""
+    if not words:
+        return []
+    names = [column.name for column in words]
+    hold = f"column{'s' * (len(names) > 1)} {', '.join(names)} hold{'s' * (len(names) == 1)} words"
+    text = next((column for column in words if column.of_sentences), None)
+    if text is None:
+        return [f"{hold}: pass --label-column {','.join([*labels, *names])}; for text, --text-column"]
+    few = [column.name for column in free if column is not text and 1 < len(column.values) <= FEW_VALUES]
+    label = ",".join(labels) or next(iter(few), "")
+    return [f"{hold}: for text try --text-column {text.name}{f' --label-column {label}' if label else ''}"]
 
 
 def _rows(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:

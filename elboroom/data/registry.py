@@ -135,11 +135,8 @@ def _load(
         return _named(known, size, progress, reading)
     if path is None:
         raise Problem(f"a data set must be a name, a path, an array or a torch Dataset, not {type(source).__name__}")
-    if is_text and (words := tables.words_among_numbers(path, reading)):
-        raise Problem(
-            f"{path} has numbers in every column but {', '.join(words)}: say --label-column {','.join(words)} if these are "
-            "labels, or --text-column if one is the text"
-        )
+    if is_text and (why := _why_no_numbers(path, reading or Reading())):
+        raise Problem(why)
     if is_text:
         paired = path.is_dir() and pairs.is_paired(path)
         return pairs.load(path, reading) if paired else text.load(path, reading)
@@ -155,6 +152,13 @@ def _load(
     if path.suffix:
         raise Problem(f"{path} does not exist")
     raise unknown("data set", str(source), names())
+
+
+def _why_no_numbers(path: Path, asked: Reading) -> str:
+    """What keeps a table from being one of numbers, where nobody said which column is the text."""
+    if asked.text_column or asked.columns:
+        return ""
+    return lines.why_no_numbers(path, asked.label_column, asked.encoding)
 
 
 def is_pair(source: object) -> bool:

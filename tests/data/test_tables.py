@@ -61,7 +61,7 @@ def test_a_column_of_text_stays_text(tmp_path: Path) -> None:
         ("1,2\n3,4\n", Reading(label_column="a"), "has no header"),
         ("a,b\n1,2\n3,4\n", Reading(label_column="c"), "no column 'c'|unknown column 'c'"),
         ("a,b\n1,2\n3,4\n", Reading(tokens="bpe"), "takes --label-column and --encoding"),
-        ("a,b\n1,u\n3,v\n", Reading(), "name others with --label-column"),
+        ("a,b\n1,u\n3,v\n", Reading(), "column b holds words: pass --label-column b; for text, --text-column"),
     ],
 )
 def test_what_is_no_number_is_told(tmp_path: Path, text: str, reading: Reading, said: str) -> None:
@@ -72,6 +72,35 @@ def test_what_is_no_number_is_told(tmp_path: Path, text: str, reading: Reading, 
 def test_a_column_of_words_among_numbers_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,kind\n" + "1,2,red\n3,4,blue\n" * 5)
-    with pytest.raises(Problem, match="numbers in every column but kind: say --label-column kind"):
+    with pytest.raises(Problem, match="column kind holds words: pass --label-column kind"):
         registry.load(path)
     assert registry.load(path, reading=Reading(label_column="kind")).classes["kind"] == ("blue", "red")
+
+
+MIXED = "age,city,income\n31,Oslo,10\n45,New York,\n28,Rome,n/a\n52,Oslo,7\n33,Rome,8\n"
+GAPS = (
+    "column income has 1 empty cell .first in line 3. and 1 cell without a number .'n/a' in line 4.; fill them or drop"
+)
+
+
+def test_empty_cells_and_words_are_told_together(tmp_path: Path) -> None:
+    path = table(tmp_path, MIXED)
+    said = rf"t.csv: {GAPS} those rows. Column city holds words: pass --label-column city; for text, --text-column$"
+    with pytest.raises(Problem, match=said):
+        registry.load(path)
+    with pytest.raises(Problem, match=f"t.csv: {GAPS} those rows$"):
+        registry.load(path, reading=Reading(label_column="city"))
+    with pytest.raises(Problem, match="no label column 'citty'; did you mean 'city'"):
+        registry.load(path, reading=Reading(label_column="citty"))
+    with pytest.raises(Problem, match=GAPS):
+        registry.load(table(tmp_path, MIXED.replace(",", "\t"), "t.tsv"))
+
+
+def test_a_column_of_sentences_among_numbers_is_advised_as_the_text(tmp_path: Path) -> None:
+    rows = "".join(f"{i},the food was {'good' if i % 2 else 'bad'} today,{i % 5}\n" for i in range(40))
+    with pytest.raises(
+        Problem, match="column review holds words: for text try --text-column review --label-column stars"
+    ):
+        registry.load(table(tmp_path, "id,review,stars\n" + rows))
+    said = Reading(text_column="review", label_column="stars")
+    assert registry.load(table(tmp_path, "id,review,stars\n" + rows), reading=said).about.labels == {"stars": 5}
