@@ -10,7 +10,6 @@ from typing import Any
 
 import contourpy
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from elboroom.core.files import write, write_json
@@ -127,14 +126,9 @@ class Atlas:
         kept = self._kept(len(codes))
         if kept is not None:
             return kept
-        from sklearn.manifold import TSNE
+        from elboroom.plots.sentences import _flattened
 
-        spread = codes.std(0)
-        used = codes[:, spread > 0] if (spread > 0).any() else codes
-        perplexity = min(30.0, max(1.0, (len(codes) - 1) / 3))
-        start = "pca" if used.shape[1] > 1 else "random"
-        made = TSNE(perplexity=perplexity, init=start, random_state=0).fit_transform(used.astype(np.float64))
-        points: NDArray[np.float32] = np.ascontiguousarray(made, np.float32)
+        points: Floats = np.ascontiguousarray(_flattened(codes.astype(np.float64)), np.float32)
         try:
             folder.mkdir(exist_ok=True)
             write(folder / "tsne.f32", points.tobytes())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,27 @@ def test_t_sne_is_kept_in_the_folder_and_belongs_to_its_weights(ask: Any, pictur
     assert atlas.map("tsne").body == kept.read_bytes()
     (pictures / "explorer" / "tsne.json").write_text('{"seal": "another", "n": 200}')
     assert Atlas(Seen(load(pictures), 200)).map("tsne").body == first
+
+
+def test_a_collapsed_run_has_no_t_sne(pictures: Path) -> None:
+    """In a process of its own: this once was a segmentation fault."""
+    code = f"""
+import torch
+from elboroom import Problem, load
+from elboroom.explorer.atlas import Atlas
+from elboroom.explorer.seen import Seen
+run = load({str(pictures)!r})
+with torch.no_grad():
+    [parameter.zero_() for parameter in run.model.posterior.parameters()]
+try:
+    Atlas(Seen(run, 200)).map("tsne")
+except Problem as problem:
+    print(problem)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "the codes are all but equal, so there is no map of them\n"), (
+        done.stderr
+    )
 
 
 def test_a_place_of_the_map_is_lifted_to_a_code_there(ask: Any) -> None:

@@ -63,7 +63,10 @@ export class MapCard {
     this.status.textContent = view === "tsne" ? `Computing t-SNE of ${Math.min(n, 5000).toLocaleString("en")} codes, once; this takes up to a minute…` : `Encoding ${n.toLocaleString("en")} examples…`;
     await this.panel.app.trying(async () => {
       this.rows ??= this.panel.server.ask("rows").then(({ bytes }) => new Int32Array(bytes));
-      const { facts, bytes } = await this.panel.server.ask("chart", { view });
+      const { facts, bytes } = await this.panel.server.ask("chart", { view }).catch((error) => {
+        if (this.view === view) this.status.textContent = "There is no such map of these codes.";
+        throw error;
+      });
       if (this.view !== view) return;
       this.facts = facts;
       this.index = await this.rows;
