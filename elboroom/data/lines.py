@@ -231,9 +231,11 @@ class _Column:
     """What the cells of a column are: empty, numbers, or words."""
 
     name: str
-    empty: list[int] = field(default_factory=list)  # their lines
-    odd: list[tuple[int, str]] = field(default_factory=list)  # cells that are no numbers, with their lines
     numbers: int = 0
+    odd: int = 0  # cells that are no numbers
+    empty: int = 0
+    first_odd: str = ""
+    first_empty: int = 0  # its line
     words: int = 0  # of all its cells
     values: set[str] = field(default_factory=set)
 
@@ -241,38 +243,37 @@ class _Column:
         """Counts one more cell."""
         cell = cell.strip()
         if not cell:
-            return self.empty.append(line)
-        self.words += len(cell.split())
-        self.values |= {cell} if len(self.values) <= FEW_VALUES else set()
-        if is_number(cell):
+            self.empty += 1
+            self.first_empty = self.first_empty or line
+        elif is_number(cell):
             self.numbers += 1
         else:
-            self.odd.append((line, cell))
+            self.odd += 1
+            self.first_odd = self.first_odd or f"'{cell[:20]}' in line {line}"
+        self.words += len(cell.split())
+        self.values |= {cell} if cell and len(self.values) <= FEW_VALUES else set()
 
     @property
     def of_words(self) -> bool:
         """Whether it holds words, and not numbers with a few words among them."""
-        return len(self.odd) >= max(1, self.numbers)
+        return self.odd >= max(1, self.numbers)
 
     @property
     def of_sentences(self) -> bool:
         """Whether it looks like the text of a data set."""
-        return self.of_words and self.words >= SENTENCE * (len(self.odd) + self.numbers)
+        return self.of_words and self.words >= SENTENCE * (self.odd + self.numbers)
 
     @property
     def wrong(self) -> str:
         """What is missing in it, or out of place, and where."""
-        said = _cells(len(self.empty), "empty", f"first in line {self.empty[0]}") if self.empty else ""
+        said = [f"{self.empty:,} empty {_cells(self.empty)} (first in line {self.first_empty})"] if self.empty else []
         if self.odd and not self.of_words:
-            line, cell = self.odd[0]
-            said += " and " * bool(said) + _cells(len(self.odd), "without a number", f"'{cell[:20]}' in line {line}")
-        return said and f"column {self.name} has {said}"
+            said.append(f"{self.odd:,} {_cells(self.odd)} without a number ({self.first_odd})")
+        return f"column {self.name} has {' and '.join(said)}" if said else ""
 
 
-def _cells(count: int, what: str, where: str) -> str:
-    """`12 empty cells (first in line 3)`."""
-    cells = f"cell{'s' * (count != 1)}"
-    return f"{count:,} {f'{what} {cells}' if what == 'empty' else f'{cells} {what}'} ({where})"
+def _cells(count: int) -> str:
+    return "cell" if count == 1 else "cells"
 
 
 def is_number(cell: str) -> bool:
@@ -296,7 +297,7 @@ def why_no_numbers(path: Path, label_column: str = "", encoding: str = UTF8) -> 
     labels = asked or [column.name for column in columns if column.name.lower() == LABEL and not label_column]
     free = [column for column in columns if column.name not in labels]
     words = [column for column in free if column.of_words]
-    if any(column.name.lower() in TEXT_COLUMNS or is_number(column.name) for column in columns) or words == free:
+    if words == free:
         return ""
     if path.suffix.lower() == ".tsv" and len(words) >= len(columns) / 2:  # lines of text with a TAB, maybe
         return ""
@@ -309,9 +310,12 @@ def why_no_numbers(path: Path, label_column: str = "", encoding: str = UTF8) -> 
 
 
 def _seen(path: Path, encoding: str) -> list[_Column]:
-    """The columns of a table, all its rows counted."""
+    """The columns of a table, all its rows counted; none of one that names its text, or no columns."""
     rows = table(path, encoding)
-    columns = [_Column(name) for name in next(rows)[1]]
+    header = next(rows)[1]
+    if any(name.lower() in TEXT_COLUMNS or is_number(name) for name in header):
+        return []
+    columns = [_Column(name) for name in header]
     for line, cells in rows:
         for column, cell in zip(columns, cells, strict=True):
             column.see(line, cell)
