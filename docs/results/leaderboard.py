@@ -40,7 +40,7 @@ class Suggestion:
     purpose: str
     kind: str
     method: str
-    options: str
+    options: str  # LABEL stands for a label of the data
     why: str
     page: str
 
@@ -76,12 +76,12 @@ SUGGESTIONS = (
         "style",
         "tokens",
         "style-vae",
-        "",
+        "--label LABEL",
         "separates style from content; its runs are planned, not done",
         "../style.md",
     ),
     Suggestion(
-        "style", "pixels", "vae", "--given label", "a label that the decoder is given can be changed", "../images.md"
+        "style", "pixels", "vae", "--given LABEL", "a label that the decoder is given can be changed", "../images.md"
     ),
 )
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json as json_
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elboroom.commands.output import Json, harmless, print_json
 from elboroom.core.problem import Problem, unknown
 
+if TYPE_CHECKING:
+    from elboroom.data.dataset import About
+
 FILE = Path(__file__).parents[1] / "recommend.json"  # written by docs/results/leaderboard.py from the records of runs
 PURPOSES = ("likelihood", "disentangling", "editing", "samples", "style")
 FEW = 1_000  # training examples below which a model learns some by heart
+LABEL = "LABEL"  # in options: a label of the data
 KINDS = {"pixels": "images", "tokens": "text", "vectors": "vectors"}
 
 
@@ -29,8 +34,8 @@ def recommend(
     from elboroom.data import registry
 
     about = registry.load(data, size).draft
-    found = advice(purpose, about.kind)
-    command = f"elbo train {found['method']} --data {data}" + (f" --size {size}" if size else "")
+    found = labelled(advice(purpose, about.kind), about)
+    command = f"elbo train {found['method']} --data {shlex.quote(data)}" + (f" --size {size}" if size else "")
     command = " ".join([command, *filter(None, [found["options"]]), *(["--patience 3"] if about.n < FEW else [])])
     if json:
         return print_json({"data": data, "kind": about.kind, "examples": about.n, "command": command} | found)
@@ -50,6 +55,21 @@ def advice(purpose: str, kind: str) -> dict[str, Any]:
     raise Problem(f"there is neither a record nor a suggestion for {purpose} of {KINDS[kind]}")
 
 
+def labelled(found: dict[str, Any], about: About) -> dict[str, Any]:
+    """The same entry with a label of the data where its options name one; refuses data that has none to change."""
+    if LABEL not in found["options"]:
+        return found
+    names = [name for name, size in about.labels.items() if size > 1 and name.strip() == name and "," not in name]
+    if not names:
+        remedy = (
+            "put one beside each sentence (label TAB text, or a column that --label-column names)"
+            if about.kind == "tokens"
+            else f"hand in a table of them: elbo train {found['method']} --data ... --labels TABLE --given NAME"
+        )
+        raise Problem(f"{about.name} has no label with two values or more, so there is no style to change; {remedy}")
+    return found | {"options": found["options"].replace(LABEL, shlex.quote(names[0])), "labels": names}
+
+
 def why(found: dict[str, Any]) -> list[str]:
     """The reasons in sentences."""
     told = []
@@ -59,6 +79,8 @@ def why(found: dict[str, Any]) -> list[str]:
         told.append(
             f"No run was recorded for this purpose. The documents suggest it: {found['suggested']} ({found['page']})."
         )
+        if len(names := found.get("labels", ())) > 1:
+            told.append(f"The labels that can be changed are {', '.join(names)}; this names the first.")
         return told
     won = f"It has the best {found['title'].lower()} of {found['runs']} runs on {found['data']}: {found['value']:.4g}"
     told.append(f"{won}, {found['lead']:.3g} before {found['next']} ({found['page']}).")

@@ -64,7 +64,7 @@ def test_at_the_command_line(tmp_path: Path) -> None:
     assert "before vamp-vae" in said
     said = elbo("recommend", "--data", tmp_path / "x.npy", "--for", "samples").stdout
     assert "No run was recorded for this purpose" in said
-    found = json.loads(elbo("recommend", "--data", tmp_path / "x.npy", "--for", "style", "--json").stdout)
+    found = json.loads(elbo("recommend", "--data", tmp_path / "x.npy", "--for", "samples", "--json").stdout)
     assert found["suggested"]
     left = elbo("recommend", "--data", tmp_path / "x.npy", "--for", "fun")
     assert (left.returncode, left.stderr.count("\n")) == (2, 1)
