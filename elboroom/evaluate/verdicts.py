@@ -193,10 +193,8 @@ def overfit(trained: float, held_out: float, error: float) -> str:
 
 def against_pca(kept: float, linear: float, latent: int) -> str:
     """Reconstructions beside those of PCA with as many numbers, by the share of the variance that they keep."""
-    told = (
-        f"Reconstructions of held-out examples keep {kept:.0%} of the variance; PCA of the same size ({latent}) keeps "
-        f"{linear:.0%}."
-    )
+    ours, theirs = (f"{round(share, 2) + 0.0:.0%}" for share in (kept, linear))  # 0%, never -0%
+    told = f"Reconstructions of held-out examples keep {ours} of the variance; PCA of the same size ({latent}) keeps {theirs}."
     return told + (" A linear map does better yet: train longer (--steps)." if kept < linear - LINEAR else "")
 
 

@@ -10,6 +10,7 @@ import pytest
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import handed
+from elboroom.evaluate.verdicts import against_pca
 from elboroom.training.opening import opening
 from elboroom.training.session import Own, prepare
 from elboroom.training.spec import Spec, specify, split
@@ -79,3 +80,9 @@ def test_the_command_makes_the_same_run_again() -> None:
     assert "--decay none" in made.command
     assert "--net auto" in made.command
     assert "--no-standardise" in spec(DIGITS, standardise=False).command
+
+
+def test_a_share_that_rounds_to_nought_has_no_sign() -> None:
+    """Of what is said at the end."""
+    assert "keep 0% of the variance; PCA of the same size (3) keeps 0%." in against_pca(-0.004, -0.001, 3)
+    assert "keep -40% of the variance" in against_pca(-0.4, 0.2, 3)
