@@ -32,7 +32,7 @@ def edit(
         int | None, typer.Option("--n", min=1, help="examples of the data, where none are given", show_default="10")
     ] = None,
     split: SplitName = None,
-    out: Annotated[Path | None, typer.Option("--out", help="of images: a .png or .gif file, or .npy")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="of images: a .png or .gif file, or .npy; of tables .csv")] = None,
     labels: As = "",
     data: Handed = None,
     seed: Seed = 0,
@@ -41,7 +41,7 @@ def edit(
     """Give sentences or images another value of a label; of images, show what is given above what becomes of it."""
     import numpy as np
 
-    from elboroom.commands.latent import _arrays, _images
+    from elboroom.commands.latent import arrays, images, pairs
     from elboroom.commands.transfer import sentences_of
     from elboroom.families.decoding import Beam
     from elboroom.runs.lifecycle import load
@@ -52,8 +52,9 @@ def edit(
         for flag, said in (("file", file), ("beam", beam)):
             if said is not None:
                 raise Problem(f"--{flag} is for sentences; this model is of images or vectors")
-        x, shown = _images(run, given, n, split, seed, 10)
-        return _arrays(np.stack([shown, run.edit(x, u=labels_of(run, labels, len(shown)), **how)]), out, "edit", json)
+        x, shown = images(run, given, n, split, seed, 10)
+        grid = np.stack([shown, run.edit(x, u=labels_of(run, labels, len(shown)), **how)])
+        return arrays(run, grid, out, "edit", json, axes=pairs(grid, "edited"))
     if out is not None:
         raise Problem("--out is for images; sentences go to standard output")
     own = sentences_of(given, file, n, split)

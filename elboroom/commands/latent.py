@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from elboroom.commands.output import (
     sampler_of,
     say,
 )
+from elboroom.commands.rows import numbered, write_csv
 from elboroom.core.problem import Problem, unknown
 
 if TYPE_CHECKING:
@@ -26,10 +28,15 @@ if TYPE_CHECKING:
 
 Picture = Annotated[
     Path | None,
-    typer.Option("--out", help="a .png or .gif file, .npy for the values; for text .txt", show_default="by command"),
+    typer.Option(
+        "--out",
+        help="a .png or .gif file, .npy for the values; for text .txt, for tables .csv",
+        show_default="by command",
+    ),
 ]
 Given = Annotated[
-    list[str] | None, typer.Argument(metavar="[OWN]...", help="your own sentences, or image files of your own")
+    list[str] | None,
+    typer.Argument(metavar="[OWN]...", help="your own sentences, or files of your own: images, tables"),
 ]
 Decode = Annotated[str | None, typer.Option("--decode", help="greedy, sample or beam, for text")]
 Temperature = Annotated[float | None, typer.Option("--temperature", help="for --decode sample; default 1", min=0.01)]
@@ -51,29 +58,41 @@ Width = Annotated[int | None, typer.Option("--beam", help="width for --decode be
 def encode(
     folder: Folder,
     data: Annotated[str | None, typer.Option("--data", help="what to encode", show_default="the run's data")] = None,
-    out: Annotated[Path, typer.Option("--out", help="an .npy file")] = Path("codes.npy"),
+    out: Annotated[Path, typer.Option("--out", help="an .npy or .csv file")] = Path("codes.npy"),
     json: Json = False,
 ) -> None:
     """Write the codes E[z|x] of a data set, one row per example."""
     import numpy as np
 
-    from elboroom.data import registry
     from elboroom.runs.lifecycle import load
 
-    if out.suffix != ".npy":
-        raise Problem(f"--out {out}: must be a .npy file")
+    if out.suffix not in (".npy", ".csv"):
+        raise Problem(f"--out {out}: must be a .npy or .csv file")
     run = load(folder)
-    reading = run.spec.reading if run.tokeniser is not None else None
-    sized = data is not None and (Path(data).is_dir() or data == run.spec.data["source"])
-    size = run.spec.data["size"] if sized else None
-    photos = run.spec.photos if sized else None
-    codes = run.encode(run.data if data is None else registry.load(data, size, reading=reading, photos=photos))
-    try:
-        with out.open("wb") as file:
-            np.save(file, codes)
-    except OSError as error:
-        raise Problem(f"cannot write {out}: {error.strerror}") from error
+    codes = run.encode(run.data if data is None else _to_encode(run, data))
+    if out.suffix == ".csv":
+        write_csv(out, numbered("z", codes.shape[1]), codes)
+    else:
+        try:
+            with out.open("wb") as file:
+                np.save(file, codes)
+        except OSError as error:
+            raise Problem(f"cannot write {out}: {error.strerror}") from error
     print_json({"out": str(out), "shape": list(codes.shape)}) if json else say(f"{out}: codes of shape {codes.shape}")
+
+
+def _to_encode(run: Run, data: str) -> Any:
+    """Another data set, read as that of the run was; of a table the columns that the model knows, by name."""
+    from elboroom.data import registry
+    from elboroom.data.lines import TABLES
+    from elboroom.runs.inputs import of_tables
+
+    if run.spec.about.kind == "vectors" and not run.given and Path(data).suffix.lower() in TABLES:
+        return of_tables(run, [data])
+    reading = run.spec.reading if run.tokeniser is not None else None
+    sized = Path(data).is_dir() or data == run.spec.data["source"]
+    size, photos = (run.spec.data["size"], run.spec.photos) if sized else (None, None)
+    return registry.load(data, size, reading=reading, photos=photos)
 
 
 def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("--n", min=1)] = 25,
@@ -90,7 +109,7 @@ def sample(folder: Folder, out: Picture = None, n: Annotated[int, typer.Option("
         made = run.sample(n, seed, labels_of(run, labels, n), how, law, components)
     if run.tokeniser is not None:
         return print_sentences([[sentence] for sentence in made], out, json)
-    _arrays(made, out, "samples", json, _rows(made, round(len(made) ** 0.5)))
+    arrays(run, made, out, "samples", json, grid=_rows(made, round(len(made) ** 0.5)))
 
 
 def reconstruct(folder: Folder, given: Given = None, out: Picture = None,
@@ -112,9 +131,9 @@ def reconstruct(folder: Folder, given: Given = None, out: Picture = None,
         reseed(seed)
         made = run.reconstruct(asked, labels_of(run, labels, len(read)), how)
         return print_sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
-    x, shown = _images(run, given, n, split, seed, 10)
+    x, shown = images(run, given, n, split, seed, 10)
     grid = np.stack([shown, run.reconstruct(x, labels_of(run, labels, len(shown)), how)])
-    _arrays(grid, out, "reconstructions", json)
+    arrays(run, grid, out, "reconstructions", json, axes=pairs(grid, "reconstruction"))
 
 
 def traverse(folder: Folder, given: Given = None, out: Picture = None,
@@ -134,8 +153,12 @@ def traverse(folder: Folder, given: Given = None, out: Picture = None,
         made, ends = run.traverse(asked, None, points, reach, u, how), run.space.reach(reach)
         marks = [f"{(2 * i / (points - 1) - 1) * ends:+.2f}  " for i in range(points)]
         return print_sentences(made, out, json, [f"z{j}" for j in run.order], marks)
-    grid = run.traverse(_images(run, given, None, None, seed, 1)[0], None, points, reach, u, how)
-    _arrays(grid, out, "traversal", json)
+    x, shown = images(run, given, None, None, seed, 1)
+    if len(shown) != 1:
+        raise Problem(f"a traversal needs 1 example; {(given or [''])[0]} has {len(shown)} rows")
+    grid = run.traverse(x, None, points, reach, u, how)
+    steps = [round((2 * i / (points - 1) - 1) * run.space.reach(reach), 6) for i in range(points)]
+    arrays(run, grid, out, "traversal", json, axes={"dimension": [f"z{j}" for j in run.order], "at": steps})
 
 
 def interpolate(folder: Folder, given: Given = None, out: Picture = None,
@@ -159,9 +182,10 @@ def interpolate(folder: Folder, given: Given = None, out: Picture = None,
         made = run.interpolate(left, right, points, spherical, how, u)
         heads = [f"from: {a}\nto:   {b}" for a, b in zip(asked[0][1], asked[1][1], strict=True)]
         return print_sentences(made, out, json, heads, [f"{i / (points - 1):.2f}  " for i in range(points)])
-    (left, shown), (right, _) = (_images(run, ends[i], n, None, seed + i, 5) for i in (0, 1))
+    (left, shown), (right, _) = (images(run, ends[i], n, None, seed + i, 5) for i in (0, 1))
     grid = run.interpolate(left, right, points, spherical, how, labels_of(run, labels, len(shown)))
-    _arrays(grid, out, "interpolation", json)
+    along = [round(i / (points - 1), 6) for i in range(points)]
+    arrays(run, grid, out, "interpolation", json, axes={"example": range(1, len(grid) + 1), "at": along})
 
 
 def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: Annotated[str, typer.Argument(metavar="B")],
@@ -182,7 +206,8 @@ def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: A
     if run.tokeniser is None:
         x = of_files(run, [a, b, c])
         made = run.analogy(x[:1], x[1:2], x[2:], strength, how, labels_of(run, labels, 1))
-        return _arrays(np.concatenate([x, made])[None], out, "analogy", json)
+        grid = np.concatenate([x, made])[None]
+        return arrays(run, grid, out, "analogy", json, axes={"analogy": [1], "what": ["a", "b", "c", "a - b + c"]})
     made = run.analogy([a], [b], [c], strength, how, labels_of(run, labels, 1))
     print_sentences([made], out, json)
 
@@ -224,14 +249,14 @@ def labels_of(run: Run, labels: str, n: int) -> Any:
     return run.labelled(n, **{name.strip(): value.strip() for name, _, value in pairs}) if pairs else None
 
 
-def _images(
+def images(
     run: Run, files: list[str] | None, n: int | None, split: str | None, seed: int, default: int
 ) -> tuple[Any, Any]:
-    """What is handed to a model of images or vectors, and its values: image files that were given, or some of the data."""
+    """What is handed to a model of images or vectors, and its values: files that were given, or some of the data."""
     from elboroom.runs.inputs import of_files
 
     if files:
-        _refuse_beside_own(n, split, "images")
+        _refuse_beside_own(n, split, "images" if run.spec.about.kind == "pixels" else "tables")
         x = of_files(run, files)
         return x, x
     batch = run.examples(n or default, split, seed)
@@ -270,11 +295,28 @@ def _rows(images: Any, columns: int) -> Any:
     return grid.reshape(rows, columns, *images.shape[1:])
 
 
-def _arrays(values: Any, out: Path | None, name: str, json: bool, grid: Any = None) -> None:
-    """Values as .npy; images (rows, columns, C, H, W) as a .png, which is their default, or column by column as a .gif."""
+def pairs(grid: Any, made: str) -> dict[str, Sequence[object]]:
+    """The axes of examples above what is made of them."""
+    return {"what": ["input", made], "example": range(1, grid.shape[1] + 1)}
+
+
+def arrays(
+    run: Run,
+    values: Any,
+    out: Path | None,
+    name: str,
+    json: bool,
+    grid: Any = None,
+    axes: Mapping[str, Sequence[object]] | None = None,
+) -> None:
+    """Values as .npy; images (rows, columns, C, H, W) as a .png, which is their default, or column by column as a .gif.
+
+    Vectors may be a .csv, a row each after its places on the axes.
+    """
     import numpy as np
 
     from elboroom.plots import save_gif, save_grid
+    from elboroom.runs.inputs import columns
 
     grid = values if grid is None else grid
     images = grid.ndim == 5
@@ -282,13 +324,15 @@ def _arrays(values: Any, out: Path | None, name: str, json: bool, grid: Any = No
     if out.suffix == ".npy":
         with out.open("wb") as file:
             np.save(file, values)
+    elif not images and out.suffix == ".csv":
+        write_csv(out, columns(run), values, axes)
     elif not images:
-        raise Problem(f"--out {out}: this model is for vectors; use a .npy file")
+        raise Problem(f"--out {out}: this model is for vectors; use a .npy or .csv file")
     elif out.suffix == ".png":
         save_grid(grid, out)
     elif out.suffix == ".gif":
         save_gif(grid, out)
     else:
         raise Problem(f"--out {out}: must be .png or .gif for a picture, .npy for values")
-    shape = list((values if out.suffix == ".npy" else grid).shape)
+    shape = list((values if out.suffix in (".npy", ".csv") else grid).shape)
     print_json({"out": str(out), "shape": shape}) if json else say(f"{out}")

@@ -47,7 +47,7 @@ def transfer(
         int | None, typer.Option("--n", min=1, help="examples of the data, where no text is given", show_default="10")
     ] = None,
     split: SplitName = None,
-    out: Annotated[Path | None, typer.Option("--out", help="of images: a .png or .gif file, or .npy")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="of images: a .png or .gif file, or .npy; of tables .csv")] = None,
     labels: As = "",
     seed: Seed = 0,
     json: Json = False,
@@ -107,7 +107,7 @@ def _images(
     """Examples of the data above what becomes of them."""
     import numpy as np
 
-    from elboroom.commands.latent import _arrays
+    from elboroom.commands.latent import arrays, pairs
 
     for flag, said in (("file", file), ("beam", beam), ("like", like)):
         if said is not None:
@@ -116,4 +116,5 @@ def _images(
         raise Problem("this model is for images or vectors; it takes no sentences")
     batch = run.examples(n or 10, split, seed)
     made = run.transfer(batch, to, strength=strength, by=by)  # type: ignore[arg-type]
-    _arrays(np.stack([batch.x.numpy(), made]), out, "transfer", json)
+    grid = np.stack([batch.x.numpy(), made])
+    arrays(run, grid, out, "transfer", json, axes=pairs(grid, "transferred"))

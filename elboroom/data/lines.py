@@ -226,6 +226,14 @@ def table(path: Path, encoding: str = UTF8) -> Iterator[tuple[int, list[str]]]:
         raise Problem(f"line {reader.line_num} of {path} cannot be read as a table: {error}") from error
 
 
+def header(path: Path, encoding: str = UTF8) -> list[str]:
+    """What the first line of a table calls its columns; nothing where it has numbers, or is no table."""
+    if path.suffix.lower() not in TABLES or not path.is_file():
+        return []
+    names = next(table(path, encoding))[1]
+    return [] if all(map(is_number, names)) else [name or f"column {at}" for at, name in enumerate(names, 1)]
+
+
 @dataclass
 class _Column:
     """What the cells of a column are: empty, numbers, or words."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem, unknown
+from elboroom.data import lines
 from elboroom.data.dataset import DataSet
 from elboroom.data.photos import UNREADABLE, OldPhotos, Photos, opened, reason
 from elboroom.runs.media import real
@@ -31,20 +32,76 @@ def as_batch(run: Run, x: Any, u: ArrayLike | None) -> Batch:
         raise Problem(
             "this model reads a context, which these sentences have not; use examples of its data, or generate"
         )
-    batch = run.medium().batch(x)
+    batch = run.medium().batch(handed(run, x))
     return replace(batch, u=run.labels_of(u, len(batch.x)))
 
 
+def handed(run: Run, x: Any) -> Any:
+    """Examples as they were handed in, but for files of images or tables, which are read; of text all is sentences."""
+    if run.tokeniser is not None:
+        return x
+    paths = [x] if isinstance(x, str | Path) else x
+    named = isinstance(paths, list | tuple) and bool(paths) and all(isinstance(path, str | Path) for path in paths)
+    return of_files(run, paths) if named else x
+
+
+def columns(run: Run) -> list[str]:
+    """What the coordinates of a vector are called: the columns of the table that it was trained on, or x0, x1, ..."""
+    found = lines.header(Path(run.spec.data["source"]), run.spec.reading.encoding)
+    names, count = [name for name in found if name not in run.spec.about.labels], run.spec.about.shape[0]
+    return names if len(names) == count else [f"x{place}" for place in range(count)]
+
+
+def of_tables(run: Run, paths: Sequence[str | Path]) -> NDArray[np.float32]:
+    """The rows of tables with the columns of the model, by name where they are named, (n, D)."""
+    found = []
+    for path in map(Path, paths):
+        if path.suffix.lower() not in lines.TABLES:
+            raise Problem(f"this model is of vectors, not of images: give a table (.csv, .tsv), not {path}")
+        _require_file(path)
+        found.append(_of_table(path, columns(run)))
+    return np.concatenate(found)
+
+
+def _of_table(path: Path, wanted: Sequence[str]) -> NDArray[np.float32]:
+    rows, names = list(lines.table(path)), lines.header(path)
+    if set(wanted) <= set(names):
+        places = [names.index(name) for name in wanted]
+    elif len(rows[0][1]) == len(wanted) and (not names or wanted[0] == "x0"):
+        places = list(range(len(wanted)))
+    else:
+        missing = [name for name in wanted if name not in names]
+        raise Problem(f"{path} has no column {', '.join(missing)}; this model takes {', '.join(wanted)}")
+    body = rows[bool(names) :]
+    if not body:
+        raise Problem(f"{path} has no rows")
+    return np.array([[_number(cells[place], line, path) for place in places] for line, cells in body], np.float32)
+
+
+def _number(cell: str, line: int, path: Path) -> float:
+    if not lines.is_number(cell):
+        raise Problem(
+            f"line {line} of {path} has {repr(cell.strip()) if cell.strip() else 'an empty cell'}, not a number"
+        )
+    return float(cell)
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise Problem(f"{path} is a folder; give the files in it" if path.is_dir() else f"{path} does not exist")
+
+
 def of_files(run: Run, paths: Sequence[str | Path]) -> NDArray[np.float32]:
-    """Pictures in files, read as the data of the run was, (n, C, H, W); black and white where that is."""
+    """Pictures in files, read as the data of the run was, (n, C, H, W); black and white where that is; rows of tables."""
     about, photos = run.spec.about, run.spec.photos
     photos = Photos() if type(photos) is OldPhotos else photos
-    if about.kind != "pixels":
-        raise Problem(f"this model is of {'sentences' if about.kind == 'tokens' else 'vectors'}, not of images")
+    if about.kind == "tokens":
+        raise Problem("this model is of sentences, not of images")
+    if about.kind == "vectors":
+        return of_tables(run, paths)
     found, bad = [], dict[Path, str]()
     for path in map(Path, paths):
-        if not path.is_file():
-            raise Problem(f"{path} is no file; give the image files of your own")
+        _require_file(path)
         try:
             found.append(opened(path, about.shape, photos))
         except UNREADABLE as error:

@@ -24,6 +24,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     except (ValueError, TypeError, OverflowError):
         raise Problem(f"{what} must be an array of numbers, not {type(values).__name__}") from None
+    if array.dtype.kind in "US":
+        raise Problem(f"{what} must be an array of numbers, not words or names of files ({str(array.flat[0])[:40]!r})")
     if array.dtype.kind not in "buif":
         raise Problem(f"{what} must be real numbers, not of type {array.dtype}")
     if wrong := int((~np.isfinite(array)).sum()):

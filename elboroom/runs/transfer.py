@@ -19,6 +19,7 @@ from elboroom.families.reading import Blind
 from elboroom.families.styled import ClassMeans, Remembered
 from elboroom.runs.answers import Context, as_contexts, context_ids, written
 from elboroom.runs.edit import changes, check, edited
+from elboroom.runs.inputs import handed
 
 if TYPE_CHECKING:
     from elboroom.runs.run import Run
@@ -201,6 +202,7 @@ def unread(run: Run, x: Any) -> ArrayLike | None:
     """Stands for the labels of examples where the encoder is not told them, though the decoder is."""
     if isinstance(x, Batch) or not isinstance(run.model.posterior, Blind):
         return None
+    x = handed(run, x)
     return np.zeros((1 if isinstance(x, str) else len(x), sum(run.spec.about.labels[name] for name in run.given)))
 
 

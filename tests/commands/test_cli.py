@@ -110,7 +110,41 @@ def test_verbs_of_vectors_write_arrays(elbo: Elbo, tmp_path: Path, monkeypatch: 
     for verb, name in zip(("sample", "reconstruct", "traverse", "interpolate"), shapes, strict=True):
         assert elbo(verb, "run", *(["--n", 3] if verb == "reconstruct" else []))[0] == 0
         assert np.load(f"{name}.npy").shape == (*shapes[name], columns)
-    refused(elbo("sample", "run", "--out", "a.png"), "use a .npy file")
+    refused(elbo("sample", "run", "--out", "a.png"), "use a .npy or .csv file")
+
+
+def test_verbs_of_a_table_read_and_write_tables(elbo: Elbo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(100, 3)).round(3)
+    lines = [f"{a},{'xy'[i % 2]},{b},{c}" for i, (a, b, c) in enumerate(rows.tolist())]
+    Path("t.csv").write_text("age,kind,income,rent\n" + "\n".join(lines) + "\n")
+    words = ["--label-column", "kind", "--out", "run", "--steps", 1, "--batch-size", 16, "--latent", 2]
+    assert elbo("train", "vae", "--data", "t.csv", *words)[0] == 0
+    Path("own.csv").write_text("rent,name,age,income\n0.5,Ann,1,2\n0.25,Bo,3,4\n")  # by name, in any order
+    heads = {
+        "sample": "age,income,rent",
+        "reconstruct": "what,example,age,income,rent",
+        "traverse": "dimension,at,age,income,rent",
+        "interpolate": "example,at,age,income,rent",
+    }
+    for verb, head in heads.items():
+        assert elbo(verb, "run", "--out", f"{verb}.csv")[0] == 0, verb
+        assert Path(f"{verb}.csv").read_text().splitlines()[0] == head
+    assert elbo("reconstruct", "run", "own.csv", "--out", "made.csv")[0] == 0
+    made = Path("made.csv").read_text().splitlines()
+    assert [made[1], made[2], len(made)] == ["input,1,1.0,2.0,0.5", "input,2,3.0,4.0,0.25", 5]
+    assert made[3].startswith("reconstruction,1,")
+    assert elbo("encode", "run", "--data", "own.csv", "--out", "codes.csv")[0] == 0
+    codes = Path("codes.csv").read_text().splitlines()
+    assert [codes[0], len(codes)] == ["z0,z1", 3]
+    assert elbo("train", "vae", "--data", "sample.csv", "--out", "again", "--steps", 1)[0] == 0, "samples are data"
+    refused(elbo("traverse", "run", "own.csv"), "a traversal needs 1 example; own.csv has 2 rows")
+    Path("own.csv").write_text("age,income\n1,2\n")
+    refused(elbo("reconstruct", "run", "own.csv"), "own.csv has no column rent; this model takes age, income, rent")
+    Path("own.csv").write_text("age,income,rent\n1,,2\n")
+    refused(elbo("reconstruct", "run", "own.csv"), "line 2 of own.csv has an empty cell, not a number")
+    refused(elbo("reconstruct", "run", "gone.csv"), "gone.csv does not exist")
+    refused(elbo("reconstruct", "run", "a.jpg"), "give a table (.csv, .tsv), not a.jpg")
 
 
 def test_warm_start_copies_the_weights(elbo: Elbo, trained: Path, images: Path, tmp_path: Path) -> None:

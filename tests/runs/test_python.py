@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -24,6 +25,21 @@ SMALL: dict[str, Any] = {"steps": 6, "batch_size": 16, "latent": 3, "threads": 1
 @pytest.fixture(scope="module")
 def images() -> np.ndarray:
     return (np.random.default_rng(0).random((120, 16, 16)) * 255).astype(np.uint8)
+
+
+def test_files_of_images_are_examples(images: np.ndarray, tmp_path: Path) -> None:
+    run = elboroom.train("vae", images, tmp_path / "run", **SMALL)
+    for at in (0, 1):
+        Image.fromarray(images[at]).save(tmp_path / f"{at}.png")
+    for file in (tmp_path / "0.png", str(tmp_path / "0.png")):
+        assert np.allclose(run.encode(file), run.encode(images[:1]), atol=1e-6)
+    assert np.allclose(
+        run.reconstruct([tmp_path / "0.png", tmp_path / "1.png"]), run.reconstruct(images[:2]), atol=1e-6
+    )
+    with pytest.raises(elboroom.Problem, match=r"nofile.png does not exist"):
+        run.encode("nofile.png")
+    with pytest.raises(elboroom.Problem, match=r"not words or names of files .'a.jpg'"):
+        run.encode(np.array(["a.jpg", "b.jpg"]))
 
 
 def test_the_verbs(images: np.ndarray, tmp_path: Path) -> None:
