@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import warnings
@@ -24,13 +25,14 @@ from elboroom.core.problem import Problem, unknown
 from elboroom.families.mapped import Moved
 from elboroom.latent.fgim import STEPS, Descent, fgim
 from elboroom.runs.media import real
+from elboroom.runs.samplers import check_tensors
 from elboroom.terms.labels import CodeClassifier
 from elboroom.training.batches import batch_of
 
 if TYPE_CHECKING:
     from elboroom.runs.run import Run
 
-NAME = "attribute-1"  # changes whenever what is fitted would
+NAME = "attribute-2"  # changes whenever what is fitted would
 MOST = 10_000  # training examples that it is fitted to
 HELD, TURNS, BATCH, LR, DROPOUT = 10, 1500, 64, 1e-3, 0.5  # a tenth is held out; turns of Adam
 
@@ -48,7 +50,7 @@ class Attribute:
     means: Tensor  # (values, J)
     counts: Tensor  # examples of each value, (values,)
     variance: float  # of the codes, the mean over dimensions
-    accuracy: float  # of the classifier on codes that were held out
+    accuracy: float  # of the classifier on codes that it did not learn from
 
     def __repr__(self) -> str:
         return f"Attribute({self.label}: {', '.join(self.values)}; classifier {self.accuracy:.3f} accurate)"
@@ -108,26 +110,44 @@ def attribute(run: Run, label: str) -> Attribute:
     name = label or next(iter(labels))
     if name not in labels:
         raise unknown(f"label of {run.spec.about.name}", name, labels)
-    key = _key(run, name)
+    key, own = _key(run, name), _own_head(run, name)
     path = run.folder / f"attribute-{hashlib.sha256(name.encode()).hexdigest()[:8]}.safetensors"
-    tensors = _kept(path, key)
+    tensors = _kept(path, key, _like(run, name))
     if tensors is None:
         tensors = _fitted(run, name)
         _keep(run, path, tensors, key)
     named = run.spec.data.get("classes", {}).get(name, ())
     values = [str(value) for value in named] or [str(i) for i in range(labels[name])]
     means, counts, told = tensors["means"], tensors["counts"], tensors["told"].tolist()
-    own = (head for head in run.model.heads.values() if isinstance(head, CodeClassifier) and head.field == name)
-    head = next(own, None) or _head(run, name, means, tensors)
-    return Attribute(name, values, head.cpu().eval(), means, counts, *told)
+    return Attribute(name, values, own or _head(run, name, tensors), means, counts, *told)
 
 
-def _head(run: Run, label: str, means: Tensor, tensors: dict[str, Tensor] | None = None) -> CodeClassifier:
+def _own_head(run: Run, label: str) -> CodeClassifier | None:
+    """A copy of the classifier of codes that a run was trained with, none where it has none of this label."""
+    heads = (head for head in run.model.heads.values() if isinstance(head, CodeClassifier) and head.field == label)
+    own = next(heads, None)
+    return None if own is None else copy.deepcopy(own).cpu().eval()
+
+
+def _head(run: Run, label: str, tensors: dict[str, Tensor] | None = None) -> CodeClassifier:
     column = list(run.spec.about.labels).index(label)
-    head = CodeClassifier(means.shape[1], len(means), label, column, dropout=DROPOUT)
+    head = CodeClassifier(run.latent, run.spec.about.labels[label], label, column, dropout=DROPOUT)
     if tensors is not None:
         head.load_state_dict({k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")})
-    return head
+    return head.eval()
+
+
+def _like(run: Run, label: str) -> dict[str, Tensor]:
+    """Tensors of the names, shapes and types that are kept, without numbers."""
+    classes, own = run.spec.about.labels[label], _own_head(run, label)
+    with torch.device("meta"):
+        head = {} if own else _weights(_head(run, label))
+        told = torch.empty(2, dtype=torch.float64)
+        return head | {"means": torch.empty(classes, run.latent), "counts": torch.empty(classes), "told": told}
+
+
+def _weights(head: CodeClassifier) -> dict[str, Tensor]:
+    return {f"head.{name}": tensor.detach() for name, tensor in head.state_dict().items()}
 
 
 def _key(run: Run, label: str) -> str:
@@ -141,16 +161,17 @@ def _key(run: Run, label: str) -> str:
     return digest.hexdigest()
 
 
-def _kept(path: Path, key: str) -> dict[str, Tensor] | None:
-    """What was fitted to the same codes before; a file that is of others, or cannot be read, is made anew."""
+def _kept(path: Path, key: str, like: dict[str, Tensor]) -> dict[str, Tensor] | None:
+    """What was fitted to the same codes before; a file that is of others, forged, or cannot be read, is made anew."""
     try:
         content = path.read_bytes()
         length = int.from_bytes(content[:8], "little")
         if json.loads(content[8 : 8 + length])["__metadata__"]["key"] != key:
             return None
         found: dict[str, Tensor] = load(content)
+        check_tensors(found, like)
         return found
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError):
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, Problem):
         return None
 
 
@@ -164,25 +185,38 @@ def _keep(run: Run, path: Path, tensors: dict[str, Tensor], key: str) -> None:
 
 
 def _fitted(run: Run, label: str) -> dict[str, Tensor]:
-    """Means by value and a classifier, fitted to the codes of training examples, of which a tenth is held out."""
-    rows = run.split("train", MOST).rows
-    codes = codes_of(run, batch_of(run.data, rows, run.spec.model.given_names))
-    y = torch.from_numpy(run.data.labels[rows, list(run.data.about.labels).index(label)])
-    classes = run.spec.about.labels[label]
-    hot = F.one_hot(y, classes).float()
+    """Means by value, and a classifier where the run has none of its own, of the codes of training examples."""
+    codes, y = _labelled(run, label, "train")
+    hot = F.one_hot(y, run.spec.about.labels[label]).float()
     counts = hot.sum(0)
     means = hot.T @ codes / counts.clamp_min(1).unsqueeze(1)
-    centre, spread = codes.mean(0), codes.std(0, unbiased=False).clamp_min(1e-6)
+    spread = codes.std(0, unbiased=False).clamp_min(1e-6)
+    if own := _own_head(run, label):
+        weights, accuracy = {}, _right(own, *_labelled(run, label))
+    else:
+        weights, accuracy = _taught(run, label, codes, y, spread)
+    told = torch.tensor([float(spread.square().mean()), accuracy], dtype=torch.float64)
+    return weights | {"means": means, "counts": counts, "told": told}
+
+
+def _labelled(run: Run, label: str, split: str | None = None) -> tuple[Tensor, Tensor]:
+    """Codes (n, J) and the values (n,) of a label, of a split or of what a run is measured on."""
+    rows = run.split(split, MOST).rows
+    codes = codes_of(run, batch_of(run.data, rows, run.spec.model.given_names))
+    return codes, torch.from_numpy(run.data.labels[rows, list(run.data.about.labels).index(label)])
+
+
+def _taught(run: Run, label: str, codes: Tensor, y: Tensor, spread: Tensor) -> tuple[dict[str, Tensor], float]:
+    """A classifier of codes, of which a tenth is held out, as its weights; and its accuracy on these."""
+    centre = codes.mean(0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        head = _head(run, label, means)
+        head = _head(run, label)
         accuracy = _learn(head, (codes - centre) / spread, y)
     with torch.no_grad():  # it was taught codes of one size, and is to read them as they are
         head.hidden.weight.div_(spread)
         head.hidden.bias.sub_(head.hidden.weight @ centre)
-    told = torch.tensor([float(spread.square().mean()), accuracy], dtype=torch.float64)
-    weights = {f"head.{name}": tensor.detach() for name, tensor in head.state_dict().items()}
-    return weights | {"means": means, "counts": counts, "told": told}
+    return _weights(head), accuracy
 
 
 def _learn(head: CodeClassifier, codes: Tensor, y: Tensor) -> float:
@@ -198,6 +232,10 @@ def _learn(head: CodeClassifier, codes: Tensor, y: Tensor) -> float:
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
-    with torch.no_grad():
-        return float((head.eval()(codes[held]).argmax(-1) == y[held]).float().mean())
+    return _right(head.eval(), codes[held], y[held])
 
+
+@torch.no_grad()
+def _right(head: CodeClassifier, codes: Tensor, y: Tensor) -> float:
+    """How often a classifier tells the value."""
+    return float((head(codes).argmax(-1) == y).float().mean())

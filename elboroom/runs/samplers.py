@@ -38,10 +38,15 @@ ROWS = 10_000  # training examples that a law is fitted to, a code of each
 COMPONENTS = 10
 FOLDER = "samplers"
 FLOOR = 1e-6  # of the mean variance of the codes, the least that a component has
+TINY = 1e-300  # the weight of a component without codes
 
 
 class Sampler(ABC):
     """A law of codes (n, J): fitted, kept as tensors, and made of them again."""
+
+    @abstractmethod
+    def like(self, size: int, components: int) -> dict[str, Tensor]:
+        """Tensors of the names, shapes and types that a law of codes of this size is kept as, without numbers."""
 
     @abstractmethod
     def fit(self, codes: Tensor, components: int) -> dict[str, Tensor]:
@@ -54,6 +59,10 @@ class Sampler(ABC):
 
 class GaussianMixture(Sampler):
     """Gaussians with covariances of their own, by expectation maximisation."""
+
+    def like(self, size: int, components: int) -> dict[str, Tensor]:
+        shapes = {"log_weights": (), "loc": (size,), "scale_tril": (size, size)}
+        return {name: _shaped(components, *shape) for name, shape in shapes.items()}
 
     def fit(self, codes: Tensor, components: int) -> dict[str, Tensor]:
         from sklearn.mixture import GaussianMixture as Fitted
@@ -72,6 +81,10 @@ class GaussianMixture(Sampler):
 class Means(Sampler):
     """The means of k-means, each drawn as often as it has codes, with noise as wide as its codes lie about it."""
 
+    def like(self, size: int, components: int) -> dict[str, Tensor]:
+        shapes = {"log_weights": (), "loc": (size,), "logvar": (size,)}
+        return {name: _shaped(components, *shape) for name, shape in shapes.items()}
+
     def fit(self, codes: Tensor, components: int) -> dict[str, Tensor]:
         from sklearn.cluster import KMeans
 
@@ -80,7 +93,8 @@ class Means(Sampler):
         count = torch.bincount(of, minlength=components).double()
         spread = torch.zeros_like(loc).index_add(0, of, (codes - loc[of]).square()) / count.clamp_min(1)[:, None]
         floor = max(FLOOR * float(codes.var(0).mean()), 1e-12)
-        return {"log_weights": (count / count.sum()).log(), "loc": loc, "logvar": spread.clamp_min(floor).log()}
+        weights = (count / count.sum()).clamp_min(TINY)  # codes that are equal leave means without any
+        return {"log_weights": weights.log(), "loc": loc, "logvar": spread.clamp_min(floor).log()}
 
     def law(self, kept: dict[str, Tensor]) -> Any:
         return Mixture(kept["log_weights"], kept["loc"], kept["logvar"])
@@ -90,6 +104,11 @@ class Couplings(Sampler):
     """N(0, I) through affine couplings, by maximum likelihood; in units of the codes' width."""
 
     layers, width, steps, batch = 6, 64, 600, 256
+
+    def like(self, size: int, components: int) -> dict[str, Tensor]:
+        with torch.device("meta"):
+            flow = FlowPrior(size, self.layers, self.width).state_dict()
+        return {"centre": _shaped(size), "scale": _shaped(size)} | {f"flow.{k}": v for k, v in flow.items()}
 
     def fit(self, codes: Tensor, components: int) -> dict[str, Tensor]:
         if codes.shape[1] < 2:
@@ -131,8 +150,10 @@ def draw(run: Run, n: int, seed: int, name: str, components: int | None) -> Tens
     law = fitted(run, name, components)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        z = law.sample(torch.Size((n,)))
-    return run.space.back(z.float())
+        z = law.sample(torch.Size((n,))).float()
+    if not torch.isfinite(z).all():
+        raise Problem(f"draws of --sampler {name} are NaN or infinite; remove {run.folder / FOLDER} to fit it anew")
+    return run.space.back(z)
 
 
 def fitted(run: Run, name: str, components: int | None = None) -> Any:
@@ -146,17 +167,17 @@ def fitted(run: Run, name: str, components: int | None = None) -> Any:
     stem = f"{name}-{count}" if name in COUNTED else name
     path = run.folder / FOLDER / f"{stem}.safetensors"
     vouch = {"run": run.spec.id, "step": run.step, "weights": _digest(run), "data": run.spec.data["hash"]}
-    kept = _read(path, vouch)
-    if kept is None:
-        with stage(f"fitting {stem}"):
-            codes = _codes(run)
-            if len(codes) <= count and name in COUNTED:
-                raise Problem(
-                    f"--components {count} needs more than {count} training examples, and there are {len(codes)}"
-                )
-            kept = SAMPLERS[name].fit(codes, count)
-        _keep(run, path, kept, vouch)
-    return SAMPLERS[name].law(kept)
+    sampler = SAMPLERS[name]
+    law = _read(path, vouch, sampler, run.latent, count)
+    if law is not None:
+        return law
+    with stage(f"fitting {stem}"):
+        codes = _codes(run)
+        if len(codes) <= count and name in COUNTED:
+            raise Problem(f"--components {count} needs more than {count} training examples, and there are {len(codes)}")
+        found = sampler.fit(codes, count)
+    _keep(run, path, found, vouch)
+    return sampler.law(found)
 
 
 def _keep(run: Run, path: Path, law: dict[str, Tensor], vouch: dict[str, Any]) -> None:
@@ -191,15 +212,38 @@ def _digest(run: Run) -> str:
     return whole.hexdigest()
 
 
-def _read(path: Path, vouch: dict[str, Any]) -> dict[str, Tensor] | None:
-    """What is kept of this run, step and data; None where it is of others or damaged."""
+def _read(path: Path, vouch: dict[str, Any], sampler: Sampler, size: int, components: int) -> Any | None:
+    """The law that is kept of this run, step and data; None where it is of others, damaged or forged."""
     if not path.exists() or not path.with_suffix(".json").exists():
         return None
     try:
         said, content = read_json(path.with_suffix(".json")), path.read_bytes()
         if said.pop("sha256", "") != hashlib.sha256(content).hexdigest():
             raise Problem("its checksum differs")
-        return tensors.load(content) if said == vouch else None
+        if said != vouch:
+            return None
+        kept: dict[str, Tensor] = tensors.load(content)
+        check_tensors(kept, sampler.like(size, components))
+        return sampler.law(kept)
     except (Problem, OSError, SafetensorError) as problem:
-        warnings.warn(f"{path} is damaged ({problem}); it is fitted anew", stacklevel=3)
-        return None
+        why = str(problem)
+    except ValueError:  # of torch, whose words for it are long
+        why = "its numbers are of no law"
+    warnings.warn(f"{path} is damaged ({why}); it is fitted anew", stacklevel=3)
+    return None
+
+
+def _shaped(*shape: int) -> Tensor:
+    """A tensor of double precision without numbers."""
+    return torch.empty(shape, dtype=torch.float64, device="meta")
+
+
+def check_tensors(found: dict[str, Tensor], like: dict[str, Tensor]) -> None:
+    """Refuses other names, shapes and types than these, and numbers that are none: a checksum is easily forged."""
+    for name in sorted(found.keys() ^ like.keys()):
+        raise Problem(f"it {'lacks the' if name in like else 'has an unknown'} tensor '{name[:60]}'")
+    for name, tensor in found.items():
+        if (tensor.shape, tensor.dtype) != (like[name].shape, like[name].dtype):
+            raise Problem(f"its tensor '{name}' has another shape or type")
+        if not torch.isfinite(tensor).all():
+            raise Problem(f"its tensor '{name}' has values that are NaN or infinite")

@@ -66,7 +66,21 @@ def test_small_discs_become_large_where_they_are(base: Run, shapes: DataSet, tmp
         np.testing.assert_allclose(run.edit(before[3:4], to="1", by=way)[0], made[3], atol=1e-4)
     told = run.attribute().probabilities(base.encode(before))
     assert told[:, 0].mean() > 0.9, "the classifier of codes is the head of its run"
-    assert run.attribute().head is run.model.heads["label"]
+    assert torch.equal(run.attribute().head.out.weight, run.model.heads["label"].out.weight)
+
+
+def test_the_accuracy_is_that_of_the_head_of_the_run(base: Run, shapes: DataSet, tmp_path: Path) -> None:
+    """A head after a moment of training tells little, and stays where it is and as it is."""
+    options = FIT | {"steps": 8, "lr": 1e-3, "width": 8, "to": "1", "classifier_lr": 1e-6}
+    run = elboroom.train("emb2emb", shapes, tmp_path / "run", base=base.folder, **options)
+    head, rows = run.model.heads["label"].train(), run.rows()[1]
+    found = run.attribute()
+    right = found.probabilities(base.encode(shapes.x(rows).numpy())).argmax(1) == shapes.labels[rows, 0]
+    assert found.accuracy == pytest.approx(right.mean())
+    assert head.training
+    assert found.head is not head
+    assert torch.equal(found.head.out.weight, head.out.weight)
+    assert elboroom.load(run.folder, data=shapes).attribute().accuracy == found.accuracy, "which is kept"
 
 
 def test_strength_goes_from_the_reconstruction_along_the_offset(base: Run, shapes: DataSet) -> None:
