@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from elboroom.commands.output import say
+from elboroom.commands.output import say, warn
 from elboroom.core.problem import Problem, nearest, slip, unknown
 from elboroom.core.tongue import typed
 
@@ -44,6 +44,32 @@ COMMANDS = {
     "data": "data:data_app",
     "study": "study:study_app",
 }
+
+
+ALIASES = {
+    "--learning-rate": "--lr",
+    "--num-epochs": "--epochs",
+    "--n-epochs": "--epochs",
+    "--max-epochs": "--epochs",
+    "--num-steps": "--steps",
+    "--max-steps": "--steps",
+    "--iterations": "--steps",
+    "--batchsize": "--batch-size",
+    "--bs": "--batch-size",
+    "--latent-dim": "--latent",
+    "--latent-dims": "--latent",
+    "--latent-size": "--latent",
+    "--z-dim": "--latent",
+    "--hidden-dim": "--hidden",
+    "--hidden-size": "--hidden",
+    "--embedding-dim": "--embed",
+    "--optimizer": "--optimiser",
+    "--dataset": "--data",
+    "--output": "--out",
+    "--output-dir": "--out",
+    "--image-size": "--size",
+    "--num-samples": "--n",
+}  # what other programs call an option of ours
 
 
 class Commands(TyperGroup):
@@ -110,7 +136,7 @@ def _elbo(
 
 def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning) and type(message) is UserWarning:
-        say(f"elbo: warning: {message}")
+        warn(str(message))
 
 
 def main() -> None:
@@ -155,7 +181,9 @@ def _usage(error: Any) -> str:
     name = getattr(error, "option_name", None)
     if name is not None and getattr(error, "ctx", None) is not None:
         flags = [flag for parameter in error.ctx.command.params for flag in getattr(parameter, "opts", [])]
-        text = f"{error.ctx.command_path} has no option {name}{nearest(name, flags)}"
+        ours = ALIASES.get(name.lower().replace("_", "-"))
+        hint = f"; did you mean '{ours}'?" if ours in flags else nearest(name, flags)
+        text = f"{error.ctx.command_path} has no option {name}{hint}"
     return text
 
 

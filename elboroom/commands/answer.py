@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from elboroom.commands.latent import As, Temperature, TopP, decoding_of, labels_of, print_sentences
+from elboroom.commands.latent import As, Temperature, TopP, decoding_of, labels_of, print_sentences, tell_unknown
 from elboroom.commands.output import Folder, Json, Seed, say
 from elboroom.core.problem import Problem
 
@@ -29,6 +29,7 @@ def generate(folder: Folder, text: Text = None, file: File = None, out: Out = No
              temperature: Temperature = None, top_p: TopP = None, beam: Beam = None,
              labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Write replies to a dialogue, translations or simplifications: whatever a model makes of a context."""
+    from elboroom.data.sequences import CONTEXT
     from elboroom.runs.answers import default_number
     from elboroom.runs.lifecycle import load
 
@@ -36,6 +37,7 @@ def generate(folder: Folder, text: Text = None, file: File = None, out: Out = No
     run, how = load(folder), decoding_of(None, beam, None, temperature=temperature, top_p=top_p)
     n = default_number(run) if n is None else n
     made = run.generate(contexts, n, how, seed, labels_of(run, labels, n * len(contexts)))
+    tell_unknown(run, [turn for turns in contexts for turn in turns], CONTEXT)
     print_sentences(made, out, json)
 
 

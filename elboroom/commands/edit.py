@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from elboroom.commands.latent import EMPTY, As, Given, labels_of
+from elboroom.commands.latent import EMPTY, As, Given, labels_of, tell_unknown
 from elboroom.commands.output import Folder, Handed, Json, Seed, SplitName, print_json
 from elboroom.core.problem import Problem
 
@@ -65,6 +65,7 @@ def edit(
         decoding=None if beam is None else Beam(beam, unknown=False),
         **how,
     )
+    tell_unknown(run, own)
     if json:
         return print_json([{"input": a, "output": b} for a, b in zip(before, made, strict=True)])
     made = [text or EMPTY for text in made]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ from elboroom.commands.output import (
     print_json,
     sampler_of,
     say,
+    warn,
 )
 from elboroom.commands.rows import numbered, write_csv
 from elboroom.core.problem import Problem, unknown
@@ -52,6 +53,7 @@ As = Annotated[
 ]
 AllowUnk = Annotated[bool, typer.Option("--allow-unk", help="may write <unk>, for text")]
 EMPTY = "(empty)"  # a sentence without words
+STRANGE = 5  # unknown words that are told
 Width = Annotated[int | None, typer.Option("--beam", help="width for --decode beam; default 5", min=1)]
 
 
@@ -130,6 +132,7 @@ def reconstruct(folder: Folder, given: Given = None, out: Picture = None,
         asked, read = _asked(run, given, n, split, seed, 10)
         reseed(seed)
         made = run.reconstruct(asked, labels_of(run, labels, len(read)), how)
+        tell_unknown(run, given or [])
         return print_sentences([[a, b] for a, b in zip(read, made, strict=True)], out, json)
     x, shown = images(run, given, n, split, seed, 10)
     grid = np.stack([shown, run.reconstruct(x, labels_of(run, labels, len(shown)), how)])
@@ -151,6 +154,7 @@ def traverse(folder: Folder, given: Given = None, out: Picture = None,
     if run.tokeniser is not None:
         asked, _ = _asked(run, given, None, None, seed, 1)
         made, ends = run.traverse(asked, None, points, reach, u, how), run.space.reach(reach)
+        tell_unknown(run, given or [])
         marks = [f"{(2 * i / (points - 1) - 1) * ends:+.2f}  " for i in range(points)]
         return print_sentences(made, out, json, [f"z{j}" for j in run.order], marks)
     x, shown = images(run, given, None, None, seed, 1)
@@ -180,6 +184,7 @@ def interpolate(folder: Folder, given: Given = None, out: Picture = None,
         left, right, u = asked[0][0], asked[1][0], labels_of(run, labels, len(asked[0][1]))
         reseed(seed)
         made = run.interpolate(left, right, points, spherical, how, u)
+        tell_unknown(run, given or [])
         heads = [f"from: {a}\nto:   {b}" for a, b in zip(asked[0][1], asked[1][1], strict=True)]
         return print_sentences(made, out, json, heads, [f"{i / (points - 1):.2f}  " for i in range(points)])
     (left, shown), (right, _) = (images(run, ends[i], n, None, seed + i, 5) for i in (0, 1))
@@ -209,6 +214,7 @@ def analogy(folder: Folder, a: Annotated[str, typer.Argument(metavar="A")], b: A
         grid = np.concatenate([x, made])[None]
         return arrays(run, grid, out, "analogy", json, axes={"analogy": [1], "what": ["a", "b", "c", "a - b + c"]})
     made = run.analogy([a], [b], [c], strength, how, labels_of(run, labels, 1))
+    tell_unknown(run, [a, b, c])
     print_sentences([made], out, json)
 
 
@@ -239,6 +245,18 @@ def _asked(
     batch = run.examples(n or default, split, seed)
     assert batch.index is not None
     return batch, run.data.sentences(batch.index.numpy())
+
+
+def tell_unknown(run: Run, sentences: Iterable[str], of: str = "x") -> None:
+    """Says which words of a user's own sentences the model does not know, and so reads as <unk>."""
+    from elboroom.data.tokens import UNK, UNKNOWN
+
+    tokeniser = run.tokenisers.get(of)
+    words = dict.fromkeys(word for sentence in sentences for word in sentence.split() if word != UNKNOWN)
+    strange = [word for word in words if tokeniser is not None and UNK in tokeniser.encode(word)]
+    if strange:
+        more = f" and {len(strange) - STRANGE:,} more" if len(strange) > STRANGE else ""
+        warn(f"unknown to this model: {', '.join(strange[:STRANGE])}{more}")
 
 
 def labels_of(run: Run, labels: str, n: int) -> Any:

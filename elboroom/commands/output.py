@@ -58,6 +58,11 @@ def say(text: str) -> None:
     print(harmless(text), file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """A line on what may not be as the person thinks."""
+    say(f"elbo: warning: {text}")
+
+
 def harmless(text: str) -> str:
     """The same without what a terminal would obey: a name in a stranger's folder is text and nothing else."""
     return "".join(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elboroom.commands.latent import EMPTY, As, labels_of
+from elboroom.commands.latent import EMPTY, As, labels_of, tell_unknown
 from elboroom.commands.output import Folder, Json, Seed, SplitName, print_json
 from elboroom.core.problem import Problem
 
@@ -69,6 +69,8 @@ def transfer(
     u = labels_of(run, labels, len(given))
     rows = run.examples(n or 10, split, seed) if not own and reads_pivot(run) and through is None else given
     made = run.transfer(rows, to, like, strength, by, how, u, None, through)  # type: ignore[arg-type]
+    if own and not reads_pivot(run):
+        tell_unknown(run, [*given, *([like] if like else [])])
     if json:
         return print_json([{"input": a, "output": b} for a, b in zip(given, made, strict=True)])
     made = [text or EMPTY for text in made]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +148,18 @@ def _load(
         return _labelled(archives.read(path, levels=levels), labels)
     if path.is_file():
         raise Problem(f"{path} is not a folder of images, a .npy or .npz file, or text")
-    if len(path.parts) > 1 or isinstance(source, Path):
-        raise Problem(f"{path} does not exist")
-    if path.suffix:
-        raise Problem(f"{path} does not exist")
+    if len(path.parts) > 1 or path.suffix or isinstance(source, Path) or str(source).endswith(("/", "\\")):
+        raise Problem(f"{source} does not exist{_near(path)}")
     raise unknown("data set", str(source), names())
+
+
+def _near(path: Path) -> str:
+    """`; did you mean photos/?` for the closest name beside a path that is not there, or nothing."""
+    if not path.parent.is_dir():
+        return ""
+    close = get_close_matches(path.name, [found.name for found in path.parent.iterdir()], n=1)
+    found = path.parent / close[0] if close else None
+    return f"; did you mean {found}{'/' * found.is_dir()}?" if found else ""
 
 
 def _why_no_numbers(path: Path, asked: Reading) -> str:

@@ -146,7 +146,7 @@ def labelled(run: Run, n: int, labels: Mapping[str, str | int]) -> Tensor:
         count, known = run.spec.about.labels[name], [str(c) for c in classes.get(name, ())]
         known = known or [str(i) for i in range(count)]
         if str(labels[name]) not in known:
-            raise unknown(name, str(labels[name]), known)
+            raise unknown("value", str(labels[name]), known, name)
         hot = torch.zeros(n, count)
         hot[:, known.index(str(labels[name]))] = 1
         parts.append(hot)

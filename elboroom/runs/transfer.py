@@ -244,7 +244,7 @@ def _wanted(known: dict[str, list[str]], to: To, n: int, opposite: Any = None) -
         if name not in known:
             raise unknown("label that this run changes", name, known)
         if str(value) not in known[name]:
-            raise unknown(name, str(value), known[name])
+            raise unknown("value", str(value), known[name], name)
         wanted[name] = torch.full((n,), known[name].index(str(value)))
     return wanted
 

@@ -267,6 +267,8 @@ def specify(
     rooms = dict.fromkeys(Choices.model_fields, Choices) | dict.fromkeys(Fit.model_fields, Fit)
     mine = {o.name for o in entry.options}
     refuse_unknown(method, given)
+    if given.get("epochs") and given.get("steps") is not None:
+        raise Problem("--steps and --epochs both say how long to train; give one of them")
     options = entry.validate({k: v for k, v in given.items() if k in mine}, kind)
     free = {k: v for k, v in given.items() if k not in mine}
     held = checked(Fit, {k: v for k, v in free.items() if rooms[k] is Fit})

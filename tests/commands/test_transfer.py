@@ -51,10 +51,19 @@ def test_sentences_come_from_the_command_line_a_file_or_standard_input(
     assert len(elbo("transfer", run, "--n", "2", "--to", "bad").stdout.split("\n\n")) == 2
 
 
+def test_unknown_words_are_told(run: str) -> None:
+    done = elbo("transfer", run, "the fooood wass awful", "qwerty a b c d soup", "--to", "good")
+    assert done.returncode == 0, done.stderr
+    assert "elbo: warning: unknown to this model: fooood, wass, qwerty, a, b and 2 more" in done.stderr
+    assert "unknown" not in elbo("transfer", run, "the soup was awful", "--to", "good").stderr
+    for verb, *words in (("reconstruct",), ("edit", "--to", "good"), ("traverse",)):
+        assert "unknown to this model: fooood" in elbo(verb, run, "the fooood was awful", *words).stderr, verb
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["the soup was awful", "--to", "angry"], "unknown label 'angry'"),
+        (["the soup was awful", "--to", "angry"], "label has no value 'angry'; it has: bad, good"),
         ([" ", "--to", "good"], "one of these is empty"),
         (["xyzzy", "--to", "good"], "knows no word of 'xyzzy'"),
         (["the soup", "--file", "x.txt"], "from the command line or from --file"),
