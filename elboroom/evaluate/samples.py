@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from elboroom.core.problem import Problem, unknown
@@ -28,7 +29,16 @@ GIVES = {
     "frechet-*": Quantity("Fréchet distance of samples (*) and data", "low"),
     "mmd_samples-*": Quantity("MMD² of samples (*) and data", "low"),
 }
-Encode = Callable[[Any], Tensor]
+
+
+class Examples(NamedTuple):
+    """Examples as a user would hand them in, with the labels that the run is given."""
+
+    x: Any
+    u: Tensor | None = None  # (n, U)
+
+
+Encode = Callable[[Examples], Tensor]
 
 
 @family("samples", "split", GIVES, by_name=True)
@@ -48,7 +58,8 @@ def of_run(
         raise Problem("sample quality needs at least 5 held-out examples")
     encode, told = _features(run, features)
     new = encode(_examples(run, part.rows))
-    drawn = encode(run.sample(n, seed, None, None, sampler, components))
+    u = run.examples(n, "train", seed).u  # the labels of samples are those of training examples
+    drawn = encode(Examples(run.sample(n if u is None else len(u), seed, u, None, sampler, components), u))
     known = encode(_examples(run, run.split("train", n, seed).rows))
     settings = part.settings | {"sampler": sampler, "features": told, "dimensions": new.shape[1], "samples": len(drawn)}
     settings |= {"components": components or 10} if sampler in ("gmm", "kmeans") else {}
@@ -71,6 +82,10 @@ def of_run(
 def _features(run: Trained, features: str | Trained) -> tuple[Encode, str]:
     """What makes features of examples, (n, d), and its name."""
     if not isinstance(features, str):
+        if features.given not in ((), run.given):
+            raise Problem(
+                f"--features {features.folder.name}: it is given {', '.join(features.given)}, which samples of this run are not"
+            )
         return _codes(features), f"codes of {features.folder.name}"
     name = features or ("codes" if run.tokeniser is not None else "pca")
     if name not in FEATURES:
@@ -104,17 +119,23 @@ def _codes(run: Trained) -> Encode:
     """The means of q(z|x); a sentence without words has none and is left out."""
     run.require_codes()
 
-    def codes(some: Any) -> Tensor:
-        said = [sentence for sentence in some if sentence.strip()] if run.tokeniser is not None else some
-        return real_rows(run.encode(said) if len(said) else np.empty((0, run.latent)), "codes of samples")
+    def codes(some: Examples) -> Tensor:
+        said, u = some.x, some.u if run.given else None
+        if run.tokeniser is not None:
+            there = [place for place, sentence in enumerate(said) if sentence.strip()]
+            said, u = [said[place] for place in there], None if u is None else u[there]
+        elif run.data.about.kind == "pixels":
+            said = np.clip(said, 0, 1)  # the mean of a Gaussian may lie outside
+        return real_rows(run.encode(said, u) if len(said) else np.empty((0, run.latent)), "codes of samples")
 
     return codes
 
 
-def _examples(run: Trained, rows: Any) -> Any:
-    """Examples as a user would hand them in."""
-    return run.data.sentences(rows) if run.tokeniser is not None else batch_of(run.data, rows, run.given).x.numpy()
+def _examples(run: Trained, rows: NDArray[np.int64]) -> Examples:
+    """Rows of the data with their own labels."""
+    batch = batch_of(run.data, rows, run.given)
+    return Examples(run.data.sentences(rows) if run.tokeniser is not None else batch.x.numpy(), batch.u)
 
 
-def _flat(some: Any) -> Tensor:
-    return real_rows(some, "samples")
+def _flat(some: Examples) -> Tensor:
+    return real_rows(some.x, "samples")

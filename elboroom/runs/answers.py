@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -17,6 +18,7 @@ from elboroom.data.sequences import CONTEXT
 from elboroom.data.tokens import END, PAD, START, UNK
 from elboroom.families.decoding import Beam, Decoding, Greedy, Sampling
 from elboroom.families.gaussian import NoPrior
+from elboroom.geometry.point import Point
 from elboroom.runs.media import Medium
 from elboroom.training.batches import reseed
 
@@ -70,19 +72,27 @@ def generate(
         raise Problem(f"without z, {n} answers by a search are all the same; use --n 1, or draw them")
     ids = context_ids(run, as_contexts(contexts))
     medium = run.medium(decoding or (Greedy() if n == 1 else Sampling()))
-    flat = written(run, ids.repeat_interleave(n, 0), run.labels_of(u, len(ids) * n), medium, seed)
+    flat = written(run, ids.repeat_interleave(n, 0), _labels(run, u, len(ids), n), medium, seed)
     return [flat[at : at + n] for at in range(0, len(flat), n)]
+
+
+def _labels(run: Run, u: ArrayLike | None, contexts: int, n: int) -> Tensor | None:
+    """The labels of n answers to each context, of which u has a row for each context or one for each answer."""
+    each = n if u is not None and np.shape(u)[:1] == (contexts,) else 1
+    found = run.labels_of(u, contexts * n // each)
+    return None if found is None else found.repeat_interleave(each, 0)
 
 
 def written(run: Run, context: Tensor, labels: Tensor | None, medium: Medium, seed: int) -> list[str]:
     """A sentence for each context, from z of p(z|c), or of the Gaussian of codes where there is no prior."""
-    batch = replace(medium.blank(len(context)), u=labels, context=context)
+    batch, like = replace(medium.blank(len(context)), u=labels, context=context), next(run.model.parameters())
     reseed(seed)
 
     def made(part: Batch) -> list[str]:
         seen = run.model.conditioned(part)
         p = run.fitted if isinstance(run.model.prior, NoPrior) else run.model.p(seen)
         z: Tensor = p.sample(torch.Size(() if p.batch_shape else (len(part.x),)))
+        z = z.to(like.device) if isinstance(z, Point) else z.to(like)  # the Gaussian of codes is in double precision
         found: list[str] = medium.made(run.model.px(z.unsqueeze(0), seen))
         return found
 

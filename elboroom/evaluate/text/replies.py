@@ -92,6 +92,15 @@ def distinct(texts: Sequence[Words], order: int) -> float:
     return len(set(found)) / len(found) if found else 0.0
 
 
+def f1(precision: Floats, recall: Floats) -> Floats:
+    """Of contexts the values whose mean is F1 = 2 p r / (p + r) of mean precision p and mean recall r, (n,).
+
+    They are linear in precision and recall with the slopes of F1, so their spread is its error; 0 where p or r is not above 0.
+    """
+    p, r = precision.mean(), recall.mean()
+    return 2 * (r**2 * precision + p**2 * recall) / (p + r) ** 2 if min(p, r) > 0 else np.zeros_like(precision)
+
+
 def scores(replies: Sequence[str], reference: str, vectors: Vectors) -> dict[str, float]:
     """The scores of the replies to one context, by their keys: precision is their mean, recall the best of them."""
     texts, real = [reply.split() for reply in replies], reference.split()

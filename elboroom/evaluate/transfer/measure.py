@@ -19,6 +19,7 @@ from elboroom.data.sequences import CONTEXT
 from elboroom.data.words import style_words
 from elboroom.evaluate.registry import Quantity, Results, family, named
 from elboroom.evaluate.result import Result
+from elboroom.evaluate.subject import reads_pivot
 from elboroom.evaluate.text.bleu import bleu
 from elboroom.evaluate.text.kneser_ney import UNKNOWN, KneserNey
 from elboroom.evaluate.transfer import content, exact, vectors
@@ -175,18 +176,23 @@ def of_run(
         raise Problem(f"{run.data.about.name} has the labels {', '.join(styles)}: say which with --label")
     name = label or next(iter(styles))
     results: Results = {}
-    bench = Bench(run.data, name, vectors)
     column, values, part = list(run.data.about.labels).index(name), styles[name], run.split(split, most, seed)
     only = to or run.changes(by).get(name)
     if only and only not in values:
         raise unknown(name, only, values)
     if only:
-        part = replace(part, rows=part.rows[run.data.labels[part.rows, column] != values.index(only)])
+        rest = part.rows[run.data.labels[part.rows, column] != values.index(only)]
+        if not len(rest):
+            raise Problem(
+                f"all sentences of '{part.name}' are {only} already, so there are none to change; use another --to or --split"
+            )
+        part = replace(part, rows=rest)
+    bench = Bench(run.data, name, vectors)
     truth = run.data.labels[part.rows, column]
     decoding = {"decoding": "greedy, without <unk>", "by": by}
     inputs = run.data.sentences(part.rows)
     targets = (truth + 1) % len(values) if not only else np.full_like(truth, values.index(only))
-    pivot = run.model.conditioner is not None
+    pivot = reads_pivot(run)
     contexts = run.data.turns(CONTEXT, part.rows) if pivot and through is None else []
     task = Task(inputs, truth, targets, part.settings | decoding, contexts=contexts, numbers=bench.numbers)
     outputs = _outputs(run, task, name, values, by, through)
@@ -212,7 +218,7 @@ def _outputs(run: Any, task: Task, label: str, values: list[str], by: str, throu
             f"this run is given {', '.join(run.given)}; transfer is measured of runs that are given one label"
         )
     inputs = task.alike(task.inputs)
-    reads = run.model.conditioner is not None  # then what it knows of x does not matter
+    reads = reads_pivot(run)  # then what it knows of x does not matter
     known = np.array([reads or any(word != UNKNOWN for word in run.seen(text).split()) for text in inputs])
     made = [""] * len(inputs)
     for source, target in sorted(set(zip(task.sources.tolist(), task.targets.tolist(), strict=True))):

@@ -93,12 +93,14 @@ def alpha(said: Floats) -> float | None:
     if not both.size:
         return None
     pool = both[~np.isnan(both)]
-    apart = 0.0
-    for column in both.T:
-        some = column[~np.isnan(column)]
-        apart += float(np.square(some[:, None] - some).sum()) / (len(some) - 1)
-    expected = float(np.square(pool[:, None] - pool).sum()) / (len(pool) - 1)
-    return 1.0 if math.isclose(expected, 0.0) else 1 - apart / expected
+    if np.ptp(pool) == 0:
+        return 1.0
+    return 1 - sum(_apart(column[~np.isnan(column)]) for column in both.T) / _apart(pool)
+
+
+def _apart(values: Floats) -> float:
+    """The squared differences of all pairs, sum_ij (x_i - x_j)^2 / (n - 1) = 2 n sum_i (x_i - mean)^2 / (n - 1)."""
+    return 2 * len(values) * float(values.var(ddof=1))
 
 
 def _read(path: Path) -> dict[str, list[float]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from elboroom.evaluate.text.replies import average, distinct, extrema, greedy, scores, sentence_bleu, similarity
+from elboroom.evaluate.text.replies import average, distinct, extrema, f1, greedy, scores, sentence_bleu, similarity
 
 
 class Axes:
@@ -58,3 +58,16 @@ def test_distinct_within_and_over_replies() -> None:
     found = scores(["a a", "a b"], "x", Axes())
     assert (found["intra_distinct_1"], found["inter_distinct_1"]) == (0.75, 0.5)
     assert (found["intra_distinct_2"], found["inter_distinct_2"]) == (1, 1)
+
+
+def test_f1_is_of_the_means_and_its_spread_is_its_error() -> None:
+    precision, recall = np.array([0.2, 0.4, 0.9]), np.array([0.5, 0.9, 1.0])
+    each = f1(precision, recall)
+    assert each.mean() == pytest.approx(2 * 0.5 * 0.8 / (0.5 + 0.8))
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    r = np.minimum(1, p + 0.5 * rng.random(400))
+    drawn = [f1(p[rows], r[rows]).mean() for rows in rng.integers(0, 400, (2000, 400))]
+    assert f1(p, r).std() / 20 == pytest.approx(np.std(drawn), rel=0.1), "as of a bootstrap"
+    assert not f1(np.zeros(3), np.zeros(3)).any()
+    assert not f1(np.array([-0.2, 0.1]), np.array([0.4, 0.4])).any()

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract import talk
 from shell import elbo
 
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import gather
-from elboroom.evaluate.subject import Subject
+from elboroom.evaluate.subject import Subject, reads_pivot
 from elboroom.evaluate.transfer import classifier, measure
 from elboroom.evaluate.transfer.measure import COPY, RIGHT, Bench, Task
 from elboroom.plots.figures import gallery
+from elboroom.runs import transfer
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
@@ -84,6 +86,26 @@ def test_a_run_is_measured_with_the_ends_beside_it(run: Run) -> None:
     assert "transfer_exact" not in found
     with pytest.raises(Problem, match="unknown label that this run changes 'colour'"):
         measure.of_run(Subject(run), label="colour")
+
+
+def test_a_split_of_one_style_has_nothing_to_change_to_it(cache: Path, tmp_path: Path) -> None:
+    said = [(f"the {noun} was {word} .", (label,)) for noun in NOUNS for word, label in TOLD]
+    good = [example for example in said if example[1] == ("good",)]
+    data = gather("mixed", {"train": said * 3, "valid": said, "test": good}, {"mood": None})
+    run = train("style-vae", data, tmp_path / "style", style_size=2, content_size=3, **SMALL)
+    with pytest.raises(Problem, match="all sentences of 'test' are good already"):
+        measure.of_run(Subject(run), to="good")
+
+
+def test_a_run_with_codes_that_reads_a_context_has_no_pivot(cache: Path, tmp_path: Path) -> None:
+    """A context stands for x where there is no z alone; both rooms say the same of that."""
+    data = talk()
+    run = train("cvae", data, tmp_path / "cvae", given="context,act", latent=3, **SMALL)
+    plain = train("seq2seq", data, tmp_path / "plain", **SMALL)
+    assert [reads_pivot(one) for one in (run, plain)] == [False, True]
+    assert all(reads_pivot(one) == transfer.reads_pivot(one) for one in (run, plain))
+    with pytest.raises(Problem, match="reads a context, which these sentences have not"):
+        measure.of_run(Subject(run))
 
 
 def test_on_the_grammar_the_right_answer_is_known(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,24 @@ def test_alpha_by_hand() -> None:
     assert opposite is not None
     assert opposite == pytest.approx(1 - 64 / (128 / 3))
     assert sheet.alpha(np.array([[1.0, 2.0]])) is None
+
+
+def test_alpha_is_that_of_all_pairs_without_a_table_of_them() -> None:
+    rng = np.random.default_rng(0)
+    said = rng.integers(1, 6, (3, 40)) + rng.normal(size=(3, 40))
+    said[rng.random(said.shape) < 0.3] = np.nan
+    pool = [column[~np.isnan(column)] for column in said.T if (~np.isnan(column)).sum() >= 2]
+    observed = sum(np.square(some[:, None] - some).sum() / (len(some) - 1) for some in pool)
+    every = np.concatenate(pool)
+    expected = np.square(every[:, None] - every).sum() / (len(every) - 1)
+    assert sheet.alpha(said) == pytest.approx(1 - observed / expected)
+    assert sheet.alpha(np.full((3, 7), 3.3)) == 1
+    many = rng.integers(1, 6, (2, 2000)).astype(float)
+    tracemalloc.start()
+    sheet.alpha(many)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20 * many.nbytes
 
 
 @pytest.mark.parametrize(
