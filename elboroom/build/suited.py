@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from elboroom.build.choices import GAUSSIAN
+from elboroom.build.choices import DEFAULT_TRUNK, GAUSSIAN
 from elboroom.data.dataset import About
 
 FLAT = 40 * 40  # values of an image up to which a fully connected net learns more in the same time
@@ -18,18 +18,16 @@ FEW = 1_000  # examples below which batches are halved, for the sake of more ste
 EPOCHS, LEAST = 50, 400  # of a run, and its fewest steps
 MOST = 20_000  # steps of images and vectors
 TEXT_EPOCHS, TEXT_LEAST, TEXT_MOST = 5, 3_000, 6_600  # the same of text: five to ten minutes on two cores
+TEXT_BATCH, TEXT_LR, TEXT_LR_END = 32, 3e-3, 0.05  # of text, as Fit.for_kind has them
 COPY_DROPOUT = 0.1  # of an autoencoder of text: its decoder reads from the code what a language model guesses
 LINEAR = "+linear"
-NAMES = ("likelihood", "standardise", "net", "init", "dropout", "batch_size", "steps", "lr", "decay", "lr_end")
+NAMES = ("likelihood", "standardise", "net", "init", "trunk", "dropout", "batch_size", "steps", "lr", "decay", "lr_end")
 
 
 def suited(about: About, said: Mapping[str, Any], autoencoder: bool = False) -> dict[str, Any]:
     """Options for data like this, those that were said left out; `said` has the method's own options too."""
     if about.kind == "tokens":
-        drop = {"dropout": COPY_DROPOUT} if autoencoder and "dropout" not in said else {}
-        steps = min(TEXT_MOST, max(TEXT_LEAST, round(TEXT_EPOCHS * about.n / (said.get("batch_size") or 32))))
-        ends = {"steps", "epochs", "patience"} & said.keys() or said.get("decay") == "plateau"  # otherwise
-        return drop | ({} if ends else {"steps": steps})
+        return _of_text(about, said, autoencoder)
     if about.levels == 2:
         return {}
     squared = said.get("reconstruction") == "squared"  # a squared error cannot learn a sigma
@@ -54,4 +52,20 @@ def suited(about: About, said: Mapping[str, Any], autoencoder: bool = False) -> 
         del options["lr"], options["decay"], options["lr_end"]
     if "epochs" in said:
         del options["steps"]
+    return {name: value for name, value in options.items() if name not in said}
+
+
+def _of_text(about: About, said: Mapping[str, Any], autoencoder: bool) -> dict[str, Any]:
+    """Options for text; sgd has no usual pace, and the trunk that is published with it."""
+    steps = min(TEXT_MOST, max(TEXT_LEAST, round(TEXT_EPOCHS * about.n / (said.get("batch_size") or TEXT_BATCH))))
+    ends = {"steps", "epochs", "patience"} & said.keys() or said.get("decay") == "plateau"  # otherwise
+    by_adam, fades = said.get("optimiser") != "sgd", not {"decay", "lr_end"} & said.keys()
+    options = (
+        ({"trunk": DEFAULT_TRUNK} if by_adam else {})
+        | ({"dropout": COPY_DROPOUT} if autoencoder else {})
+        | {"batch_size": TEXT_BATCH}
+        | ({} if ends else {"steps": steps})
+        | ({"lr": TEXT_LR} if by_adam else {})
+        | ({"decay": "cosine", "lr_end": TEXT_LR_END} if by_adam and fades else {})
+    )
     return {name: value for name, value in options.items() if name not in said}
