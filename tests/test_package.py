@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 NEEDED = ("pyproject.toml", "README.md", "LICENSE", "elboroom")
 UNIX = {"fcntl", "pwd", "grp", "resource", "termios", "pty", "tty"}  # modules that Windows has not
+LATE = {ROOT / "elboroom" / "explorer" / name for name in ("app.py", "guard.py", "serve.py")}  # of the extra explore
 
 
 def settings() -> dict[str, Any]:
@@ -60,6 +62,60 @@ def test_nothing_is_imported_that_other_systems_have_not() -> None:
             assert not UNIX & {name.split(".")[0] for name in names}, path
         attributes = [n for n in ast.walk(code) if isinstance(n, ast.Attribute) and n.attr in ("fork", "forkpty")]
         assert not attributes, path
+
+
+def declared(*listed: list[str]) -> set[str]:
+    """The distributions that requirements name, as the index spells them."""
+    return {_plain(re.split(r"[><=\[; ]", name)[0]) for some in listed for name in some if "elboroom[" not in name}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(path: Path) -> Iterator[tuple[str, bool]]:
+    """The modules that a file imports from outside, and whether only once something of it is called or may fail."""
+
+    def within(node: ast.AST, late: bool) -> Iterator[tuple[str, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                yield from ((alias.name, late) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom) and not child.level:
+                yield from ((f"{child.module}.{alias.name}", late) for alias in child.names)
+            elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+                yield from within(child, late or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Try))
+
+    yield from within(ast.parse(path.read_text(encoding="utf-8")), False)
+
+
+def test_all_that_is_imported_is_declared_and_extras_are_imported_late() -> None:
+    """The empty environment below borrows what the tests have, so that it cannot see what nobody declared."""
+    project, files = settings()["project"], sorted((ROOT / "elboroom").rglob("*.py"))
+    needed, extras = declared(project["dependencies"]), declared(*project["optional-dependencies"].values())
+    owners = {module: {_plain(name) for name in names} for module, names in packages_distributions().items()}
+    wrong = []
+    for path, (module, late) in ((file, found) for file in files for found in imported(file)):
+        top, where = module.split(".")[0], path.relative_to(ROOT)
+        if top in sys.stdlib_module_names or top == "elboroom":
+            continue
+        of = owners.get(top, {_plain(top)})
+        if not of & (needed | extras):
+            wrong.append(f"{where} imports {top}, which pyproject.toml does not name")
+        elif not late and not of & needed and path not in LATE:
+            wrong.append(f"{where} imports {top} at its top, which only an extra has")
+    assert not wrong, "\n".join(dict.fromkeys(wrong))
+
+
+def test_files_that_stand_on_an_extra_are_imported_late() -> None:
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in LATE}
+    for path in sorted((ROOT / "elboroom").rglob("*.py")):
+        early = {
+            name
+            for name in names
+            for module, late in imported(path)
+            if not late and f"{module}.".startswith(f"{name}.")
+        }
+        assert path in LATE or not early, f"{path} imports {early} at its top"
 
 
 def test_the_image_of_docker_is_written_as_it_should_be() -> None:
