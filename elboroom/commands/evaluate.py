@@ -181,26 +181,36 @@ def _was_said(ctx: typer.Context, option: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
+def _value(value: float, error: float = 0.0) -> str:
+    """A value as far as its error lets it be known; without one, at most four places."""
+    from elboroom.report.numbers import MINUS, rounded
+
+    if error > 1e-4:
+        return rounded(value, error).replace(MINUS, "-")
+    return f"{round(value, 4) + 0.0:,.4f}".rstrip("0").rstrip(".")
+
+
 def _table(found: dict[str, Any], title: str = "") -> None:
     from elboroom.evaluate.result import Result
+    from elboroom.report.numbers import remarks, two
 
     rows: list[list[object]] = []
     shown = {name: entry for name, entry in found.items() if name not in ("run", "rate_per_dim")}  # the rate again
     results = {name: Result.from_json(name, entry) for name, entry in shown.items()}
     settings: dict[str, Any] = next((r.settings for r in results.values() if "data" in r.settings), {})
     for name, result in results.items():
-        value = "—" if result.value is None else f"{round(result.value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
-        errors = ", ".join(f"± {e:.2g} {kind.replace('_', ' ')}" for kind, e in result.errors.items())
+        value = "—" if result.value is None else _value(result.value, max(result.errors.values(), default=0.0))
+        errors = ", ".join(f"± {two(e)} {kind.replace('_', ' ')}" for kind, e in result.errors.items())
         if result.interval:
             errors = f"{result.interval['low']:.3f} to {result.interval['high']:.3f}"
         ceiling, how = result.parts.get("ceiling"), result.estimator
         unit = result.unit + (f" (at most {ceiling:.2f})" if isinstance(ceiling, float) else "")
         n = result.settings.get("n", settings.get("n"))
-        how = ", ".join([how, *result.remarks])
+        how = ", ".join([how, *remarks(result)])
         how += f", {n:,} row{'s' * (n != 1)}" if result.value is not None and n != settings.get("n") else ""
         rows.append([name, value, errors or result.reason, unit, how])
         for other, end in (result.parts.get("beside") or {}).items():
-            rows.append(["", "—" if end is None else f"{end:.4g}", "", unit, other])
+            rows.append(["", "—" if end is None else _value(end), "", unit, other])
     run, on = found["run"], ""
     if settings:
         on = f", on {settings.get('n', 0):,} rows of {settings.get('split', '?')} of {settings['data']}"

@@ -40,6 +40,7 @@ class Measuring:
         self.heard = heard_by(self)
 
     def __call__(self, what: str, done: int, of: int) -> None:
+        what = what or "the run"
         now, rows = time.monotonic(), f", {done:,} of {of:,}" if done < of else ""
         if self.progress is not None:
             if what != self.shown:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from elboroom.evaluate.result import Result
+from elboroom.evaluate.verdicts import MARGIN
 from elboroom.plots.style import MINUS
 from elboroom.runs.run import Run
 
@@ -85,10 +86,36 @@ def numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Result]]:
 def rounded(value: float, error: float | None = None) -> str:
     """A value with as many digits as its error leaves it, or four."""
     if error and math.isfinite(error) and error > 0:
-        digits = max(0, 1 - math.floor(math.log10(error)))
-        return f"{value:,.{min(digits, 6)}f}".replace("-", MINUS)
+        return _to(value, _places(error)).replace("-", MINUS)
     text = f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e4 else f"{value:.4g}"
     return text.replace("-", MINUS)
+
+
+def two(error: float) -> str:
+    """An error with two digits, written out: 640, 6.4, 0.064."""
+    return _to(error, _places(error)) if math.isfinite(error) and error > 1e-6 else f"{error:.2g}"
+
+
+def _places(error: float) -> int:
+    """The place behind the point, or before it, that the second digit of an error stands at; at most 6."""
+    return min(6, 1 - math.floor(math.log10(error)))
+
+
+def _to(value: float, places: int) -> str:
+    return f"{round(value, places) + 0.0:,.{max(0, places)}f}"
+
+
+def at_ceiling(number: Result) -> str:
+    """What is said beside an estimate of information that so few rows let grow no further, or nothing."""
+    ceiling, is_information = number.parts.get("ceiling"), number.unit == "nats" or number.metric == "index-code-mi"
+    if not is_information or not isinstance(ceiling, float) or number.value is None:
+        return ""
+    return "at its ceiling (log n): too few rows" if number.value > ceiling - MARGIN else ""
+
+
+def remarks(number: Result) -> tuple[str, ...]:
+    """What is said beside a value."""
+    return tuple(filter(None, (*number.remarks, at_ceiling(number))))
 
 
 @dataclass(frozen=True)
@@ -130,7 +157,7 @@ def headline(metrics: Mapping[str, Any]) -> list[Card]:
 
 
 def _card(name: str, number: Result) -> Card:
-    notes = [number.unit, *_errors(number), *number.remarks]
+    notes = [number.unit, *_errors(number), *remarks(number)]
     notes += [f"ceiling {number.parts['ceiling']:.2f}"] if isinstance(number.parts.get("ceiling"), float) else []
     of = f" of {number.settings['split']}" if "split" in number.settings else ""
     notes += [f"n = {number.settings['n']:,}{of}"] if "n" in number.settings else []
@@ -145,7 +172,7 @@ def table(metrics: Mapping[str, Any]) -> list[Row]:
     for name, number in numbers(metrics):
         settings = ", ".join(f"{k} {_plain(v)}" for k, v in number.settings.items())
         said, unit = settings or number.reason, number.unit or number.reason
-        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number), number.remarks))
+        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number), remarks(number)))
     return rows
 
 
@@ -158,7 +185,7 @@ def _value(number: Result) -> str:
 
 
 def _errors(number: Result) -> tuple[str, ...]:
-    return tuple(f"± {error:.2g} {name.replace('_', ' ')}" for name, error in number.errors.items())
+    return tuple(f"± {two(error)} {name.replace('_', ' ')}" for name, error in number.errors.items())
 
 
 def score_table(metrics: Mapping[str, Any]) -> list[Row]:
@@ -177,7 +204,7 @@ def _score(name: str, entry: Mapping[str, Any]) -> Row:
     said += [f"at most {parts['ceiling']:.3f}"] if isinstance(parts.get("ceiling"), float) else []
     error = parts.get("standard_error")
     errors, notes = _interval(spread, error if isinstance(error, float) else None)
-    notes += (entry["note"],) if entry.get("note") else ()
+    notes += remarks(Result.from_json(name, entry))
     return Row(
         (SCORES | OTHERS).get(kind, kind.replace("-", " ")), "—" if value is None else _three(value), entry["mode"],
         entry.get("reason") or ", ".join(said), errors=errors, notes=notes,
@@ -188,7 +215,7 @@ def _score(name: str, entry: Mapping[str, Any]) -> Row:
 def _interval(spread: Mapping[str, Any] | None, error: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """An interval with the rule that made it; or the standard error, where that came for nothing."""
     if spread is None:
-        return (() if error is None else (f"± {error:.2g} standard error",)), ()
+        return (() if error is None else (f"± {two(error)} standard error",)), ()
     notes = [f"{spread.get('how', '')}, n = {spread.get('n', 0):,}"]
     notes += [f"mean {_three(spread['mean'])}"] if "mean" in spread else []
     return (f"{_three(spread['low'])} to {_three(spread['high'])}",), tuple(notes)

@@ -36,7 +36,12 @@ def write_report(run: Run, path: str | Path | None = None, n: int = 10_000) -> P
 
 
 def _written(run: Run, path: str | Path | None, n: int) -> Path:
-    spec, metrics = run.spec, numbers.measured(run)
+    spec = run.spec
+    with stage("numbers"):
+        metrics = numbers.measured(run)
+    exhibits = _exhibits(run, n)
+    with stage("sliders"):
+        moved = frames(run) if run.latent else None
     return write_page(
         run.folder / "report.html" if path is None else Path(path),
         "run.html",
@@ -47,8 +52,8 @@ def _written(run: Run, path: str | Path | None, n: int) -> Path:
         facts=_facts(run),
         headline=numbers.headline(metrics),
         verdicts=of_metrics(metrics),
-        exhibits=_exhibits(run, n),
-        frames=frames(run) if run.latent else None,
+        exhibits=exhibits,
+        frames=moved,
         sliders=Markup(module()),
         measured=numbers.table(metrics),
         scores=numbers.score_table(metrics),

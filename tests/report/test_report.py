@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+import elboroom
 from elboroom import plots
 from elboroom.data.dataset import DataSet
 from elboroom.plots import Exhibit
 from elboroom.report import run as report
 from elboroom.report import write_report
-from elboroom.report.numbers import measured, numbers, rounded
+from elboroom.report.numbers import measured, numbers, rounded, table, two
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
@@ -221,13 +222,42 @@ def test_names_from_outside_are_escaped(run: Run, tmp_path: Path, monkeypatch: p
     [
         (-226.4432, 2.13, "\N{MINUS SIGN}226.4"),
         (11.2219, 0.0243, "11.222"),
-        (1234567.0, 5000, "1,234,567"),
+        (1234567.0, 5000, "1,234,600"),
+        (-7331.2309, 640.0, "\N{MINUS SIGN}7,330"),
         (7, None, "7"),
         (0.079318, None, "0.07932"),
     ],
 )
 def test_a_value_has_the_digits_that_its_error_leaves(value: float, error: float | None, shown: str) -> None:
     assert rounded(value, error) == shown
+
+
+def test_an_error_is_written_out_and_a_ceiling_is_told() -> None:
+    assert [two(error) for error in (640.0, 128.0, 6.44, 0.064, 0.0)] == ["640", "130", "6.4", "0.064", "0"]
+    entry = {"value": 3.7, "estimator": "split", "unit": "nats", "parts": {"ceiling": 3.784}}
+    (row,) = table({"mutual_information": entry})
+    assert row.notes == ("at its ceiling (log n): too few rows",)
+    (row,) = table({"mutual_information": entry | {"value": 2.0}})
+    assert row.notes == ()
+
+
+PANEL = """
+class Part {{ parts = []; style = {{}}; append(...more) {{ this.parts.push(...more); }} setAttribute() {{}}
+  get text() {{ return this.parts.map((part) => part.text ?? String(part)).join(" "); }} }}
+globalThis.document = {{ createElement: () => new Part() }};
+const {{ Numbers }} = await import("{file}");
+console.log(new Numbers({{ numbers: {{ rate: {{ value: 1 }}, rate_per_dim: {{ value: 38.7 }} }} }}).element.text);
+"""
+
+
+def test_the_panel_of_the_explorer_does_not_show_the_rate_twice() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node here")
+    file = Path(elboroom.__path__[0]) / "explorer" / "static" / "collapse.js"
+    program = PANEL.format(file=file.as_uri())
+    done = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Numbers", "rate", "1"]
 
 
 @pytest.mark.slow

@@ -33,7 +33,8 @@ const errors = (entry) => Object.entries(entry.errors ?? {}).map(([name, v]) => 
 export class Numbers {
   /** @param {any} sheet */
   constructor(sheet) {
-    const found = Object.entries(sheet.numbers).filter(([, e]) => /** @type {any} */ (e)?.value !== undefined);
+    const found = Object.entries(sheet.numbers) // rate_per_dim is the rate again
+      .filter(([name, e]) => name !== "rate_per_dim" && /** @type {any} */ (e)?.value !== undefined);
     const rows = found.map(([name, e]) => {
       const entry = /** @type {any} */ (e);
       const value = entry.value === null ? "—" : (Number(entry.value.toPrecision(5)) + 0).toLocaleString("en", { maximumFractionDigits: 4 });
