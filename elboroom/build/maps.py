@@ -9,6 +9,7 @@ from torch import nn
 
 from elboroom.build.base import Base
 from elboroom.build.parts import Parts
+from elboroom.build.registry import refuse_idle
 from elboroom.core.freeze import thaw
 from elboroom.core.method import Group, Method, Player, adam
 from elboroom.core.model import LatentModel
@@ -35,12 +36,12 @@ class Path:
     codes: Codes
     real: Codes
     moved: Rows = every
-    models: Rows = every
+    exemplars: Rows = every
 
     def learnt(self, loss: Objective, judged: Term, adversary: float, critic_lr: float) -> Method:
         """First the critic learns to tell the codes from real ones; then the map to descend the loss, and to deceive it."""
         judge = critic(self.latent, 1, WIDTH, DEPTH)
-        guess = map_critic(judge, self.codes, self.real, self.moved, self.models)
+        guess = map_critic(judge, self.codes, self.real, self.moved, self.exemplars)
         against = Group(judge, adam(critic_lr))
         if not list(self.mapping.parameters()):
             if not adversary:
@@ -56,10 +57,10 @@ class Path:
         return Method(self.model, players, critic=against, map=Group(self.mapping)).judged(judged)
 
 
-def restyling(base: Base, mapping: nn.Module, moved: Rows, models: Rows) -> Path:
+def restyling(base: Base, mapping: nn.Module, moved: Rows, exemplars: Rows) -> Path:
     """From examples that have not the value that is wanted to codes like those that have it."""
     model = base.model.with_posterior(Mapped(base.codes, mapping))
-    return Path(model, mapping, base.latent, mapped, unmapped, moved, models)
+    return Path(model, mapping, base.latent, mapped, unmapped, moved, exemplars)
 
 
 def pairing(parts: Parts, base: Base, mapping: nn.Module) -> Path:
@@ -94,9 +95,11 @@ def answering(parts: Parts, encoder: nn.Module, mapping: nn.Module, likelihood: 
 Start = Literal["auto", "scratch", "pretrained", "mapped", "frozen"]
 
 
-def rival(parts: Parts, start: Start, kind: Mapping) -> LatentModel:
+def end_to_end(parts: Parts, start: Start, kind: Mapping) -> LatentModel:
     """An autoencoder as a model of answers, to be trained end to end (S2S-Scratch, -Pretrain, -MLP, -Freeze of Mai et al.)."""
     base = parts.require_base()
+    if start not in ("mapped", "frozen"):
+        refuse_idle("without a map: use --start mapped or frozen, or remove it", mapping=(kind, "mlp"))
     if start == "frozen" and kind == "identity":
         raise Problem("--mapping identity on a frozen base leaves nothing to train; use offset, resnet or mlp")
     between = mapping(kind if start in ("mapped", "frozen") else "identity", base.latent)

@@ -49,6 +49,7 @@ from elboroom.nets.context import ContextEncoder
 from elboroom.nets.joint import JointCritic
 from elboroom.nets.mlp import LinearBeside
 from elboroom.nets.recurrent import RecurrentEncoder
+from elboroom.nets.switch import SwitchedNet, SwitchedWriter
 from elboroom.terms.labels import Classifier
 
 LOG_NARROW = -6.0  # log sigma^2 of a posterior that begins narrow: sigma 0.05
@@ -247,11 +248,13 @@ class Parts:
         skip: bool = False,
         blocks: Mapping[str, int] | None = None,
         narrow: bool = False,
+        decoders: int = 1,
     ) -> LatentModel:
         """A model with this posterior and prior, unless the user chose others; with `skip`, z enters every layer.
 
         `blocks` are named parts of z with their sizes, which add up to its dimensions. With `narrow`, a Gaussian of
-        sentences begins with a small sigma: one near 1 hides the code, and the decoder learns to do without it.
+        sentences begins with a small sigma: one near 1 hides the code, and the decoder learns to do without it. Of several
+        `decoders` the label says which one decodes.
 
         A fixed prior neither depends on labels that are given nor is learned: for a loss without the KL(q || p) that
         would teach it, or a floor under that KL, which a prior that follows would undo. Prior "none" is for methods that
@@ -276,7 +279,7 @@ class Parts:
         made = family.make(parts, **self.options(*family.options))
         if narrow and isinstance(made, GaussianPosterior) and isinstance(made.net, RecurrentEncoder):
             made.net.begin_at(slice(parts.latent, None), LOG_NARROW)
-        p_z, p_x = parts._prior(law, made, fixed_prior), space.entry(parts, parts.likelihood(skip=skip))
+        p_z, p_x = parts._prior(law, made, fixed_prior), space.entry(parts, parts.likelihood(skip=skip, decoders=decoders))
         return LatentModel(made, p_z, p_x, blocks, conditioner=parts.conditioner())
 
     def _sized(self, latent: int) -> Parts:
@@ -373,10 +376,15 @@ class Parts:
         name: str = self.option("net")
         return auto if name == "auto" else name
 
-    def likelihood(self, latent: int | None = None, skip: bool = False) -> nn.Module:
-        """p(x|z) on a decoder; of no latent dimensions, p(x) of a language model."""
+    def likelihood(self, latent: int | None = None, skip: bool = False, decoders: int = 1) -> nn.Module:
+        """p(x|z) on a decoder, or on several of which u says which; of no latent dimensions, p(x) of a language model."""
+        if decoders > 1 and self.decoder is not None:
+            raise Problem("this method has a decoder for every label, and a decoder of your own is one; remove it")
         if self.about.kind == "tokens":
-            return TokenLikelihood(self.decoder or self.writer(self.latent if latent is None else latent, skip))
+            size = self.latent if latent is None else latent
+            if decoders > 1:
+                return TokenLikelihood(SwitchedWriter([self.writer(size, skip) for _ in range(decoders)]))
+            return TokenLikelihood(self.decoder or self.writer(size, skip))
         kind, event = self.option("likelihood"), len(self.about.shape)
         if kind == "auto":
             kind = "bernoulli" if self.about.levels else "gaussian"
@@ -398,17 +406,23 @@ class Parts:
         }
         make = makes[kind]
         channels = make.channels * (self.about.shape[0] if event == 3 else 1)
-        if self.decoder is not None:
-            shape = (channels, *self.about.shape[1:]) if event == 3 else (channels, *self.about.shape)[channels == 1 :]
-            net = check_net(self.decoder, "decoder", torch.zeros(2, self.latent), self.given, shape)
-        else:
-            net = nets.decoder(self.net, self.about.shape, self.latent, channels, self.given, **self.options("init"))
+        every = [self._drawer(channels) for _ in range(decoders)]
         options = self.options(*make.options)
+        if self.principal is not None and isinstance(every[0], LinearBeside):
+            options |= {"sigma": self.principal.rest} if make.learns_sigma and "sigma" in options else {}
+        made = make(every[0] if decoders == 1 else SwitchedNet(every), event, **options)
+        return made if self.scale is None else Rescaled(made, *self.scale)
+
+    def _drawer(self, channels: int) -> nn.Module:
+        """A decoder of images or vectors: ours, which begins at the principal axes where it can, or the user's own."""
+        shape = self.about.shape
+        if self.decoder is not None:
+            drawn = (channels, *shape[1:]) if len(shape) == 3 else (channels, *shape)[channels == 1 :]
+            return check_net(self.decoder, "decoder", torch.zeros(2, self.latent), self.given, drawn)
+        net = nets.decoder(self.net, shape, self.latent, channels, self.given, **self.options("init"))
         if self.principal is not None and isinstance(net, LinearBeside):
             begin_decoder(net, self.principal)
-            options |= {"sigma": self.principal.rest} if make.learns_sigma and "sigma" in options else {}
-        made = make(net, event, **options)
-        return made if self.scale is None else Rescaled(made, *self.scale)
+        return net
 
     def writer(self, latent: int, skip: bool = False) -> nn.Module:
         """A decoder of sentences."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
+Weighing = Annotated[float | None, Field(ge=0)]  # nats an example; left out, the published one times the mean length
 Share = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 Places = Annotated[int, Field(ge=0)]
@@ -190,6 +191,13 @@ def method(
         return builder
 
     return register
+
+
+def refuse_idle(why: str, **options: tuple[object, object]) -> None:
+    """Refuses options of a method that were set, each beside its default, where nothing reads them."""
+    for name, (value, default) in options.items():
+        if value != default:
+            raise Problem(f"--{name.replace('_', '-')} has no effect {why}")
 
 
 def cards() -> dict[str, Card]:

@@ -59,11 +59,6 @@ class Styles:
         labels, name = self.parts.about.labels, self.fields[block]
         return DeepClassifier(codes, labels[name], name, list(labels).index(name), HIDDEN)
 
-    @property
-    def has_words(self) -> bool:
-        """Whether there are words of content to be told."""
-        return self.parts.about.kind == "tokens"
-
     def bag(self, codes: int, hidden: int = 0, leaky: bool = False) -> Bag:
         """A head of the words of content."""
         return Bag(codes, self.content, hidden, leaky)

@@ -13,7 +13,8 @@ from elboroom.core.batch import Batch
 from elboroom.core.kl import closed_kl, kl_divergence
 from elboroom.families.gaussian import Gaussian, require_gaussian
 
-MEMORY = 0.999  # of what was seen, each step keeps so much: the last thousand batches count
+MEMORY = 0.999  # of what was seen, a step keeps at most so much: the last thousand batches count
+RECENT = 10  # and no more than the last tenth of the steps so far: before, the encoder was another
 
 
 class ClassMeans(nn.Module):
@@ -29,14 +30,15 @@ class ClassMeans(nn.Module):
         self.register_buffer("count", torch.zeros(classes))
 
     @torch.no_grad()
-    def see(self, codes: Tensor, y: Tensor) -> None:
-        """Takes in the codes (B, J) and labels (B, K) of a batch, of all ranks."""
+    def see(self, codes: Tensor, y: Tensor, step: int) -> None:
+        """Takes in the codes (B, J) and labels (B, K) of the batch of a step, of all ranks."""
         hot = nn.functional.one_hot(y[:, self.column], self.classes).to(self.total)
         both = torch.cat([codes[:, self.where].to(self.total), hot], 1)
         every = distributed.gather(both)
         mine, hot = every[:, : -self.classes], every[:, -self.classes :]
         number, of = distributed.share()
-        kept = MEMORY if number % (of // distributed.world()) == 0 else 1.0  # once a step, in however many parts
+        first = number % (of // distributed.world()) == 0  # of the parts of a step
+        kept = min(MEMORY, step / (step + RECENT)) if first else 1.0
         self.total.mul_(kept).add_(hot.T @ mine)
         self.count.mul_(kept).add_(hot.sum(0))
 
@@ -68,7 +70,7 @@ class Remembered(nn.Module):
         q = self.posterior(batch)
         if self.training and batch.y is not None:
             for means in self.styles.values():
-                means.see(q.mean.detach(), batch.y)
+                means.see(q.mean.detach(), batch.y, batch.step)
         return q
 
 
@@ -86,7 +88,10 @@ def _kl(q: Misread, p: Gaussian) -> Tensor:
 
 
 class MisreadPosterior(nn.Module):
-    """q(z|x) of the released code of John et al. 2019: the head is read in two ways."""
+    """q(z|x) of the released code of John et al. 2019: in training the head is read in two ways.
+
+    Whoever measures gets the law of the draws, since no bound holds for two that differ.
+    """
 
     family = Misread
 
@@ -95,6 +100,6 @@ class MisreadPosterior(nn.Module):
         require_gaussian(posterior, "--faithful")
         self.posterior = posterior
 
-    def forward(self, batch: Batch) -> Misread:
+    def forward(self, batch: Batch) -> Gaussian:
         q = self.posterior(batch)
-        return Misread(q.loc, q.logvar)
+        return Misread(q.loc, q.logvar) if self.training else Gaussian(q.loc, 2 * q.logvar)

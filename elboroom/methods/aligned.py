@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
-from elboroom.build.registry import CriticLR, NonNegative, Positive, method
+from elboroom.build.registry import CriticLR, NonNegative, Positive, method, refuse_idle
 from elboroom.build.styles import the_label
 from elboroom.core.method import Method, descend
 from elboroom.core.problem import Problem
@@ -18,6 +18,7 @@ from elboroom.terms.evidence import nll
 PURPOSE = "another style, the same content"
 SHOWN_ON = "sentences"  # the data of its examples
 
+TEMPERATURE, GATE, CRITIC_LR = 0.1, 1.2, 5e-4
 BETAS = (0.5, 0.999)  # of the critics' Adam, as published
 
 
@@ -32,10 +33,10 @@ BETAS = (0.5, 0.999)  # of the critics' Adam, as published
 def cae(
     parts: Parts,
     rho: NonNegative = 1.0,
-    temperature: Positive = 0.1,
+    temperature: Positive = TEMPERATURE,
     saturating: bool = False,
-    gate: NonNegative = 1.2,
-    critic_lr: CriticLR = 5e-4,
+    gate: NonNegative = GATE,
+    critic_lr: CriticLR = CRITIC_LR,
 ) -> Method:
     """A cross-aligned autoencoder: what is written in another style should pass, state by state, for real text of it.
 
@@ -56,6 +57,13 @@ def cae(
         parts = replace(parts, choices=parts.choices.model_copy(update={"inject": "state"}))
     model = parts.vae("point", prior="none")
     if not rho:
+        refuse_idle(
+            "without critics; remove it",
+            temperature=(temperature, TEMPERATURE),
+            gate=(gate, GATE),
+            saturating=(saturating, False),
+            critic_lr=(critic_lr, CRITIC_LR),
+        )
         return descend(model, nll())
     column = list(parts.about.labels).index(name)
     critics = Critics(parts.option("hidden"), styles, name, column)

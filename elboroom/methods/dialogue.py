@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from elboroom.build.maps import Start, rival
+from elboroom.build.maps import Start, end_to_end
 from elboroom.build.parts import Parts
-from elboroom.build.registry import NonNegative, Positive, Warmup, method
+from elboroom.build.registry import NonNegative, Positive, Warmup, method, refuse_idle
 from elboroom.core.method import Method, descend
 from elboroom.core.model import LatentModel
 from elboroom.core.objective import Objective
@@ -46,11 +46,13 @@ def seq2seq(parts: Parts, start: Start = "auto", mapping: Mapping = "mlp") -> Me
     mapping: of mapped and frozen: offset, resnet or mlp
     """
     if parts.base is not None:
-        return descend(rival(parts, start, mapping), nll())
+        return descend(end_to_end(parts, start, mapping), nll())
     parts.refuse_axes("seq2seq")
-    for name, idle in (("start", start != "auto"), ("mapping", mapping != "mlp")):
-        if idle:
-            raise Problem(f"--{name} is of a trained run under seq2seq; say which with --base, or remove it")
+    refuse_idle(
+        "without a trained run under seq2seq: name one with --base, or remove it",
+        start=(start, "auto"),
+        mapping=(mapping, "mlp"),
+    )
     parts = parts.answering("dot")
     model = LatentModel(NoLatent(), StandardNormal(0), parts.likelihood(latent=0), conditioner=parts.conditioner())
     return descend(model, nll())

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from elboroom.build.maps import pairing, restyling
 from elboroom.build.parts import Parts
-from elboroom.build.registry import Count, NonNegative, Places, Positive, Share, Span, method
+from elboroom.build.registry import Count, NonNegative, Places, Positive, Share, Span, method, refuse_idle
 from elboroom.core.method import Group, Method, Player, adam
 from elboroom.core.objective import Term, logged
 from elboroom.core.problem import Problem
@@ -21,6 +21,7 @@ from elboroom.weights.schedules import After, Linear
 PURPOSE = "edits and translations: maps of the codes of a trained run"
 SHOWN_ON = "sentences"  # the data of its examples
 
+STYLE_WEIGHT, RAMP, PRETRAINING, CLASSIFIER_LR = 0.9, 0.15, 0.2, 1e-3
 DROPOUT = 0.5  # of the classifier of codes, as it learns
 
 
@@ -38,12 +39,12 @@ def emb2emb(
     mapping: nets.Mapping = "offset",
     layers: Count = 1,
     width: Places = 0,
-    style_weight: Annotated[float, Field(ge=0, le=1)] = 0.9,
-    ramp: Span = 0.15,
+    style_weight: Annotated[float, Field(ge=0, le=1)] = STYLE_WEIGHT,
+    ramp: Span = RAMP,
     adversary: NonNegative = 0.008,
-    pretraining: Share = 0.2,
+    pretraining: Share = PRETRAINING,
     critic_lr: Positive = 3e-4,
-    classifier_lr: Positive = 1e-3,
+    classifier_lr: Positive = CLASSIFIER_LR,
 ) -> Method | Stages:
     """A map of the codes of another run, which stands frozen under it; to reconstruct with it is to edit.
 
@@ -69,6 +70,13 @@ def emb2emb(
     if not to:
         if label:
             raise Problem("--label is of --to: say the value that examples are to have, or remove it")
+        refuse_idle(
+            "on pairs: it is for --to; remove it",
+            style_weight=(style_weight, STYLE_WEIGHT),
+            ramp=(ramp, RAMP),
+            pretraining=(pretraining, PRETRAINING),
+            classifier_lr=(classifier_lr, CLASSIFIER_LR),
+        )
         path = pairing(parts, base, learnt)
         distance = cosine(path.codes, path.real, "distance")
         return path.learnt(1.0 * distance, distance, adversary, critic_lr)

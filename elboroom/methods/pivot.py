@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from elboroom.build.parts import Parts
-from elboroom.build.registry import NonNegative, Positive, Span, method
-from elboroom.build.styles import the_label
+from elboroom.build.registry import Positive, Span, Weighing, method, refuse_idle
+from elboroom.build.styles import per_example, the_label
 from elboroom.core.freeze import frozen, held
 from elboroom.core.method import Group, Method, Player
 from elboroom.core.model import LatentModel
@@ -14,12 +14,11 @@ from elboroom.core.objective import logged
 from elboroom.core.problem import Problem
 from elboroom.core.stages import Stages, Trainable
 from elboroom.families.gaussian import NoLatent, StandardNormal
-from elboroom.families.tokens import TokenLikelihood
 from elboroom.nets.guide import Guide
-from elboroom.nets.switch import SwitchedWriter
 from elboroom.terms.evidence import nll
 from elboroom.terms.guided import guide_accuracy, guide_nll, guided
 
+TAU, PRETRAINING = 1.0, 0.2
 PURPOSE = "another style, the same content"
 SHOWN_ON = "captions.jsonl"  # the data of its examples: a table with a column of translations
 
@@ -35,10 +34,10 @@ SHOWN_ON = "captions.jsonl"  # the data of its examples: a table with a column o
 )
 def bst(
     parts: Parts,
-    guide: NonNegative = 1.0,
-    tau: Positive = 1.0,
+    guide: Weighing = None,
+    tau: Positive = TAU,
     decoders: Literal["each", "given"] = "each",
-    pretraining: Span = 0.2,
+    pretraining: Span = PRETRAINING,
 ) -> Trainable:
     """Style transfer by back-translation: a sentence is written from its translation, in the style of --given.
 
@@ -49,7 +48,8 @@ def bst(
     before it attaches the softmax and the guide's projection, so that both stay random, and its guide reads the latter.
     Without a guide (0) this is `seq2seq` with a label on a frozen encoder.
 
-    guide: weight of writing what the guide takes for the style, in nats a sentence
+    guide: weight of writing what the guide takes for the style, in nats a sentence; left out, the mean length of a sentence
+    in tokens, since the published 1 stands beside nats a token
     tau: temperature of soft words
     decoders: each: a decoder for every style; given: one, which is given the style
     pretraining: how long the guide learns first: up to 1 a fraction of the run, above it steps
@@ -60,14 +60,14 @@ def bst(
     untold = parts.read_by_base().unconditional.answering("dot")
 
     def model() -> LatentModel:
-        if decoders == "given":
-            likelihood = told.likelihood(latent=0)
-        else:
-            likelihood = TokenLikelihood(SwitchedWriter([untold.writer(0) for _ in range(styles)]))
+        one = decoders == "given"
+        likelihood = told.likelihood(latent=0) if one else untold.likelihood(latent=0, decoders=styles)
         return LatentModel(NoLatent(), StandardNormal(0), likelihood, conditioner=told.conditioner())
 
     final = model()
-    if not guide:
+    weight = per_example(parts, 1.0, guide)
+    if not weight:
+        refuse_idle("without a guide; remove it", tau=(tau, TAU), pretraining=(pretraining, PRETRAINING))
         return Method(final, [Player(nll(), "model")], model=Group(final.likelihood))
     if not (until := parts.span(pretraining)):
         raise Problem("--pretraining 0: the guide would know nothing; give it steps, or use --guide 0")
@@ -85,6 +85,6 @@ def bst(
         [Player(told_style + logged(guide_accuracy(learns)), "guide")],
         guide=Group(learns),
     ).judged(told_style)
-    objective = nll() + guide * guided(knows, tau)
+    objective = nll() + weight * guided(knows, tau)
     then = Method(final.with_heads(guide=knows), [Player(objective, "model")], model=Group(final.likelihood))
     return Stages(first, then, until, carry=("heads.guide",))

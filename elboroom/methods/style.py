@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field
 from torch import nn
 
 from elboroom.build.game import Critic, game
 from elboroom.build.parts import Parts
-from elboroom.build.registry import Count, CriticLR, Warmup, by_data, method
+from elboroom.build.registry import Count, CriticLR, Warmup, Weighing, by_data, method, refuse_idle
 from elboroom.build.styles import CONTENT, HIDDEN, Styles, per_example, the_label
 from elboroom.core.blocks import of
 from elboroom.core.method import Group, Method, Player
@@ -18,9 +18,7 @@ from elboroom.core.objective import Objective, Term, Weight
 from elboroom.core.optimiser import rmsprop
 from elboroom.core.problem import Problem
 from elboroom.families.reading import Blind
-from elboroom.families.rescaled import Rescaled
 from elboroom.families.styled import MisreadPosterior
-from elboroom.nets.switch import SwitchedNet, SwitchedWriter
 from elboroom.terms.evidence import kl, nll
 from elboroom.terms.labels import SMOOTHING, DeepClassifier, entropy, label_nll
 from elboroom.terms.words import bag_nll
@@ -30,9 +28,9 @@ PURPOSE = "another style, the same content"
 SHOWN_ON = "sentences"  # the data of its examples
 
 MUL_STYLE, ADV_STYLE, MUL_CONTENT, ADV_CONTENT, RATE = 10.0, 1.0, 3.0, 0.03, 0.03  # published, beside nats a token
+WARMUP, CRITIC_LR = 0.25, 1e-3
 
 
-Weighing = Annotated[float | None, Field(ge=0)]  # nats an example; left out, the published one times the mean length
 MulStyle = Annotated[
     Weighing,
     Field(
@@ -88,8 +86,8 @@ def style_vae(
     adv_content: AdvContent = None,
     rate: Rate = None,
     style_rate: Weighing = None,
-    warmup: Warmup = 0.25,
-    critic_lr: CriticLR = 1e-3,
+    warmup: Warmup = WARMUP,
+    critic_lr: CriticLR = CRITIC_LR,
     faithful: Faithful = False,
 ) -> Method:
     """A VAE whose z has a block for the style, which tells the label, and one for the content, which does not.
@@ -106,15 +104,16 @@ def style_vae(
     model = parts.vae(blocks=styles.blocks(style_size, content_size))
     if faithful:
         model = model.with_posterior(MisreadPosterior(model.posterior))
-    dear = per_example(parts, RATE, rate)
-    own = dear if style_rate is None else style_rate
+        refuse_idle("with --faithful, whose rise is that of the released code; remove it", warmup=(warmup, WARMUP))
+    content_rate = per_example(parts, RATE, rate)
+    style_rate = content_rate if style_rate is None else style_rate
 
     def rising(weight: float) -> Weight:
         return Tanh(weight, 30_000, 20_000 / 3, 20_000) if faithful else Linear(0, weight, parts.span(warmup))
 
-    loss = nll() + rising(dear) * of(CONTENT, kl())
+    loss = nll() + rising(content_rate) * of(CONTENT, kl())
     for block in styles.fields:
-        loss = loss + rising(own) * of(block, kl())
+        loss = loss + rising(style_rate) * of(block, kl())
     return _apart(
         parts, styles, model, loss, mul_style, adv_style, mul_content, adv_content, critic_lr, faithful
     )  # fmt: skip
@@ -136,7 +135,7 @@ def style_ae(
     adv_style: AdvStyle = None,
     mul_content: MulContent = None,
     adv_content: AdvContent = None,
-    critic_lr: CriticLR = 1e-3,
+    critic_lr: CriticLR = CRITIC_LR,
     faithful: Faithful = False,
 ) -> Method:
     """The same with a deterministic encoder: no rate, no prior.
@@ -189,7 +188,10 @@ def _apart(
         heads["bag"] = bag = styles.bag(sizes[CONTENT], leaky=faithful)
         loss = loss + mc * of(CONTENT, bag_nll(bag))
     model = model.with_heads(**heads, **{name: rival for name, (rival, _) in rivals.items()})
-    own = Group([model.posterior, model.prior, model.likelihood, *heads.values()])
+    if not rivals:
+        refuse_idle("without an adversary; remove it", critic_lr=(critic_lr, CRITIC_LR))
+    reader = [] if model.conditioner is None else [model.conditioner]
+    own = Group([model.posterior, model.prior, model.likelihood, *reader, *heads.values()])
     theirs = {name: Group(rival, rmsprop(critic_lr)) for name, (rival, _) in rivals.items()}
     chase = [Player(guess, name, rival=True) for name, (_, guess) in rivals.items()]
     return Method(model, [Player(loss, "vae"), *chase], watches=(), vae=own, **theirs)
@@ -226,12 +228,7 @@ def multi_decoder(parts: Parts, lam: Hiding = None, critic_lr: CriticLR = 1e-3) 
 
     All decode all rows of a batch, so a step takes as many times as long as there are labels.
     """
-    bare = parts.unconditional
-    model = bare.vae("point", prior="none")
-    every = [model.likelihood, *(bare.likelihood() for _ in range(1, the_label(parts)[1]))]
-    inside = [one.likelihood if isinstance(one, Rescaled) else one for one in every]  # where the decoder is
-    nets = [cast(nn.Module, one.net) for one in inside]
-    inside[0].net = SwitchedWriter(nets) if parts.about.kind == "tokens" else SwitchedNet(nets)
+    model = parts.unconditional.vae("point", prior="none", decoders=the_label(parts)[1])
     return _hidden(parts, LatentModel(Blind(model.posterior), model.prior, model.likelihood), lam, critic_lr)
 
 

@@ -9,7 +9,7 @@ from elboroom.core.batch import Batch
 from elboroom.core.kl import kl_divergence
 from elboroom.families.gaussian import Gaussian, GaussianPosterior, StandardNormal
 from elboroom.families.reading import Blind
-from elboroom.families.styled import MEMORY, ClassMeans, MisreadPosterior, Remembered
+from elboroom.families.styled import MEMORY, RECENT, ClassMeans, MisreadPosterior, Remembered
 
 
 class Same(nn.Module):
@@ -31,14 +31,22 @@ def test_means_are_those_of_each_class_in_the_block_of_the_column() -> None:
 
 def test_it_forgets_slowly_and_remembers_only_in_training() -> None:
     q, y = remembered(), torch.tensor([[0, 0]])
-    q(Batch(torch.tensor([[0.0, 1, 1]]), y=y))
-    q(Batch(torch.tensor([[0.0, 3, 3]]), y=y))
+    q(Batch(torch.tensor([[0.0, 1, 1]]), y=y, step=1_000_000))
+    q(Batch(torch.tensor([[0.0, 3, 3]]), y=y, step=1_000_001))
     torch.testing.assert_close(q.styles["label"].means[0], torch.full((2,), (MEMORY + 3) / (MEMORY + 1)))
     assert q.styles["label"].means[1].tolist() == [0, 0]
     before = q.styles["label"].total.clone()
     q.eval()(Batch(torch.ones(1, 3), y=y))
     q.train()(Batch(torch.ones(1, 3)))
     assert torch.equal(q.styles["label"].total, before)
+
+
+def test_what_an_early_encoder_said_is_forgotten() -> None:
+    q, y = remembered(), torch.tensor([[0, 0]])
+    for step in range(300):  # codes grow from 0 to 1 as the encoder learns
+        q(Batch(torch.full((1, 3), min(1.0, step / 200)), y=y, step=step))
+    assert q.styles["label"].means[0].min() > 0.99
+    assert MEMORY > 300 / (300 + RECENT)
 
 
 def test_a_blind_encoder_is_not_told_the_label() -> None:
@@ -52,6 +60,8 @@ def test_a_misread_head_has_the_rate_of_one_reading_and_the_draws_of_the_other()
     batch, prior = Batch(torch.zeros(4, 3), torch.full((4, 3), -1.0)), StandardNormal(3)
     right, wrong = GaussianPosterior(Same())(batch), MisreadPosterior(GaussianPosterior(Same()))(batch)
     rates = [kl_divergence(q, prior(batch), q.rsample) for q in (right, wrong)]
+    measured = MisreadPosterior(GaussianPosterior(Same())).eval()(batch)  # the law of the draws: bounds hold for it
+    torch.testing.assert_close(measured.stddev, torch.full((4, 3), -1.0).exp())
     assert torch.equal(*rates)
     assert rates[0].shape == (4, 3)
     torch.manual_seed(0)

@@ -139,6 +139,7 @@ def test_a_run_gives_the_other_style(tmp_path: Path) -> None:
         ({"net": "transformer"}, "cae reads the states of a recurrent decoder"),
         ({"net": "dilated"}, "cae reads the states of a recurrent decoder"),
         ({"temperature": 0}, "--temperature"),
+        ({"rho": 0.0, "gate": 2.0}, "--gate has no effect without critics"),
         ({"prior": "normal"}, "this method has no prior"),
     ],
 )

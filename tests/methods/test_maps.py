@@ -176,9 +176,10 @@ def test_what_cannot_be_is_one_sentence(base: Run, said: DataSet, pairs: Path, t
     refused("row|line|empty|blank", gaps, base.folder, target_column="to")
     alone = elboroom.train("lm", said, tmp_path / "lm", **FIT | {"steps": 2, "embed": 4, "hidden": 4})
     refused("lm has no z", said, alone.folder, to="long")
-    refused(
-        "--start is of a trained run", pairs, None, "seq2seq", context_column="from", text_column="to", start="frozen"
-    )
+    turned = {"context_column": "from", "text_column": "to"}
+    refused("--start has no effect without a trained run", pairs, None, "seq2seq", **turned, start="frozen")
+    refused("--mapping has no effect without a map", pairs, base.folder, "seq2seq", **turned, mapping="offset")
+    refused("--style-weight has no effect on pairs", pairs, base.folder, target_column="to", style_weight=0.5)
     with pytest.raises(Problem, match="has no map; train one"):
         base.edit(["a b"], to="long", by="map")
 

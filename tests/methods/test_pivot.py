@@ -131,6 +131,14 @@ def test_the_guide_reads_the_logits_of_the_likelihood_and_teaches_them(captions:
     torch.testing.assert_close(nll, draw.nll[0], rtol=1e-5, atol=1e-5)
 
 
+def test_the_weight_of_the_guide_is_in_nats_a_sentence(captions: DataSet, back: Run) -> None:
+    """The published 1 stands beside nats a token."""
+    mine, data = built(captions, back)
+    weights = {term.name: weight for weight, term in mine.then.players[0].objective.parts}
+    length = float(data.lengths(data.splits["train"]).double().mean())
+    assert weights["guided"].now(0) == pytest.approx(length)
+
+
 def test_soft_words_that_are_sure_are_words() -> None:
     guide, x = Guide(9, 2, "style", 0, 6).eval(), torch.tensor([[1, 5, 6, 2, 0], [1, 7, 8, 5, 2]])
     p = torch.nn.functional.one_hot(x[:, 1:], 9).float()
@@ -160,7 +168,7 @@ def test_sentences_go_through_the_pivot(captions: DataSet, trained: Run, there: 
         ({}, "say which run translates it, with --through RUN"),
         ({"context": ["m1", "m2"]}, "1 sentences and 2 contexts"),
         ({"context": ["m1"], "through": "x"}, "not both"),
-        ({"context": ["m1"], "to": "ugly"}, "unknown style 'ugly'"),
+        ({"context": ["m1"], "to": "ugly"}, "style has no value 'ugly'"),
         ({"context": ["m1"], "by": "offset"}, "has no z"),
         ({"context": ["m1"], "to": None}, "say the style with --to"),
     ],
@@ -214,6 +222,8 @@ def test_a_base_that_does_not_fit_is_one_sentence(
         ({"posterior": "gaussian"}, "bst has no z"),
         ({"given": "context,style"}, "changes one label"),
         ({"tau": 0}, "--tau"),
+        ({"guide": 0.0, "tau": 0.5}, "--tau has no effect without a guide"),
+        ({"decoder": torch.nn.Linear(4, 4)}, "a decoder of your own is one"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

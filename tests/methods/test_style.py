@@ -18,6 +18,7 @@ from elboroom.data import sentences as grammar
 from elboroom.data.dataset import DataSet
 from elboroom.families.styled import Misread
 from elboroom.methods import card
+from elboroom.nets.switch import SwitchedNet
 from elboroom.runs.lifecycle import load, train
 from elboroom.training import session
 from elboroom.training.batches import batch_of
@@ -146,6 +147,28 @@ def test_images_have_a_style_and_no_words(pixels: DataSet, tmp_path: Path) -> No
         built(pixels, mul_content=1.0)
 
 
+def test_decoders_of_a_label_each_are_ours(pixels: DataSet, tmp_path: Path) -> None:
+    """One net for all labels would give every label the same picture."""
+    own = torch.nn.Linear(4, 4)
+    with pytest.raises(Problem, match="a decoder of your own is one"):
+        train("multi-decoder", pixels, tmp_path / "run", given="label", decoder=own, **small(pixels))
+    spec = specify("multi-decoder", pixels, "array", None, small(pixels, given="label", latent=3))
+    (switch,) = (m for m in session.build(spec, Own(pixels), pixels).model.modules() if isinstance(m, SwitchedNet))
+    assert len({id(net) for net in switch.nets}) == 3
+
+
+@pytest.mark.parametrize("name", ["style-vae", "style-ae"])
+def test_a_style_beside_a_context(name: str, tmp_path: Path) -> None:
+    rows = "".join(f"{mood}\tq{i % 3} w{i % 5}\tw{i % 5} w{i % 7}\n" for i, mood in enumerate(["good", "bad"] * 40))
+    (tmp_path / "x.tsv").write_text(f"mood\tasked\tsaid\n{rows}")
+    columns = {"text_column": "said", "context_column": "asked", "label_column": "mood", "given": "context"}
+    run = train(name, tmp_path / "x.tsv", tmp_path / "run", **columns, **SMALL, **SIZES)
+    assert run.step == SMALL["steps"]
+    began = session.build(run.spec, Own(run.data), run.data).model.conditioner.state_dict()
+    learnt = run.model.conditioner.state_dict()
+    assert not all(torch.equal(began[key], learnt[key]) for key in began), "the reader of contexts learns too"
+
+
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
@@ -153,6 +176,8 @@ def test_images_have_a_style_and_no_words(pixels: DataSet, tmp_path: Path) -> No
         ("style-vae", {}, "has no labels, so there is no style"),
         ("style-embedding", {}, "gives its decoder a label, and array has none"),
         ("style-vae", {"mul_style": -1.0}, "--mul-style"),
+        ("style-vae", {"faithful": True, "warmup": 0.5}, "--warmup has no effect with --faithful"),
+        ("style-ae", {"adv_style": 0.0, "adv_content": 0.0, "critic_lr": 1e-2}, "--critic-lr has no effect"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
