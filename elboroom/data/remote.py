@@ -13,6 +13,9 @@ import fsspec
 from elboroom.core.problem import Problem
 from elboroom.data import places
 
+PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}  # of stores, which fsspec asks for
+SAID = 300  # characters of what a store says
+
 
 def is_address(source: object) -> bool:
     """Whether this is an address rather than a path."""
@@ -34,7 +37,7 @@ def _copied(address: str) -> Path:
         system, root = fsspec.core.url_to_fs(address)
         listed: dict[str, Any] = system.find(root, detail=True)
     except Exception as error:  # every file system has errors of its own
-        raise Problem(f"{address} cannot be read: {type(error).__name__}: {error}") from None
+        raise _trouble(address, error) from None
     if not listed:
         raise Problem(f"{address} does not exist")
     stamps = sorted((name, {k: str(v) for k, v in info.items()}) for name, info in listed.items())
@@ -44,6 +47,14 @@ def _copied(address: str) -> Path:
     if not kept.exists():
         _fetch(system, root, list(listed), kept, address)
     return kept
+
+
+def _trouble(address: str, error: Exception) -> Problem:
+    """What a store says, in one sentence; of one whose package is not here, how to get it."""
+    package = PACKAGES.get(address.partition("://")[0])
+    if isinstance(error, ImportError) and package:
+        return Problem(f"{address} cannot be read without {package}: pip install {package}")
+    return Problem(f"{address} cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:SAID]}")
 
 
 def _fetch(system: Any, root: str, names: list[str], kept: Path, address: str) -> None:
@@ -63,6 +74,6 @@ def _fetch(system: Any, root: str, names: list[str], kept: Path, address: str) -
     except Problem:
         raise
     except Exception as error:
-        raise Problem(f"{address} cannot be read: {type(error).__name__}: {error}") from None
+        raise _trouble(address, error) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)

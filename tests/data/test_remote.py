@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,20 @@ def test_what_is_not_there_is_said_in_a_sentence(bucket: Any) -> None:
         registry.load("memory://b/none.npy")
     with pytest.raises(Problem, match=r"nosuch://b/x\.npy cannot be read"):
         registry.load("nosuch://b/x.npy")
+
+
+@pytest.mark.parametrize(("address", "package"), [("s3://bucket/x.npy", "s3fs"), ("gs://bucket/x.npy", "gcsfs")])
+def test_the_package_of_a_store_that_is_not_here_is_named(
+    address: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(Problem) as told:
+        remote.here(address)
+    assert str(told.value) == f"{address} cannot be read without {package}: pip install {package}"
+
+
+def test_what_a_store_says_at_length_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda _: (_ for _ in ()).throw(OSError("no\n\nlibjvm, " * 100)))
+    with pytest.raises(Problem, match=r"^hdfs://x/y cannot be read: OSError: no libjvm, no ") as told:
+        remote.here("hdfs://x/y")
+    assert len(str(told.value)) < 400

@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from elboroom.methods import cards
+
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "site"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -44,6 +46,19 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{page.name} links to {link}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{page.name} links to {link}"
+
+
+def test_every_picture_is_shown() -> None:
+    shown = {Path(link).name for page in PAGES for link in LINK.findall(page.read_text())}
+    assert {path.name for path in (ROOT / "docs").glob("*.png")} <= shown
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/comparison.md", "docs/site/index.md"])
+def test_the_number_of_methods_is_the_number_of_methods(page: str) -> None:
+    text = (ROOT / page).read_text()
+    said = re.findall(r"(\d+) (?:methods|losses)", text)
+    assert said[:1] == [str(len(cards()))]
+    assert "ixty" not in text
 
 
 def test_what_a_block_prints_and_draws_stands_below_it(tmp_path: Path) -> None:
