@@ -21,6 +21,7 @@ from elboroom.training.batches import reseed
 
 Floats = NDArray[np.floating[Any]]
 ACTIVE = 0.01  # of the variance of the means, as `active_units` has it
+ROWS = 200  # over which the density of a prior given labels is averaged
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,30 @@ class Codes:
         """What stands beside a dimension: its mean rate, or else the variance of its mean."""
         return f"var {self.variance[j]:.2g}" if self.rate is None else f"KL {self.rate[j]:.2f}"
 
-    @torch.inference_mode()
-    def prior_draws(self, each: int = 8) -> Floats | None:
-        """Draws of p(z|u), `each` for every row, (each n, J); None where the model has no prior."""
+    def _prior(self, rows: NDArray[np.int64]) -> Any:
+        """p(z|u) of some rows; None where the model has no prior."""
         split = self.split
         if isinstance(split.model.prior, NoPrior):
             return None
-        u = split.data.u(split.rows, split.given) if split.given else None
-        p = split.model.p(Batch(torch.empty(len(split.rows)), u).to(split.device))
+        u = split.data.u(rows, split.given) if split.given else None
+        return split.model.p(Batch(torch.empty(len(rows)), u).to(split.device))
+
+    @torch.inference_mode()
+    def prior_density(self, at: Floats) -> Floats | None:
+        """The density of every dimension of p(z), the mean of p(z|u) over some rows, (m, J); None where it has no such."""
+        p = self._prior(self.split.rows[:ROWS])
+        if p is None or not capabilities(p).diagonal or not capabilities(p).has_density:
+            return None
+        z = torch.as_tensor(at, dtype=p.loc.dtype, device=p.loc.device)[:, None, None].expand(-1, 1, p.loc.shape[-1])
+        density: Floats = p.log_prob_per_dim(z).exp().mean(1).cpu().numpy()
+        return density
+
+    @torch.inference_mode()
+    def prior_draws(self, each: int = 8) -> Floats | None:
+        """Draws of p(z|u), `each` for every row, (each n, J); None where the model has no prior."""
+        split, p = self.split, self._prior(self.split.rows)
+        if p is None:
+            return None
         reseed(split.seed)
         z = p.sample((each,) if p.batch_shape else (each * len(split.rows),))
         drawn: Floats = z.flatten(0, -2).cpu().numpy()

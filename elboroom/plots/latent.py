@@ -45,20 +45,33 @@ def rates(run: Run, codes: Codes | None = None) -> Figure:
     return figure
 
 
+def bins(n: int) -> int:
+    """How many bars a histogram of n values has: few of few, so that each holds some, at most 60."""
+    return int(np.clip(3 * np.cbrt(n), 8, 60))
+
+
 @styled
 def aggregate(run: Run, codes: Codes | None = None) -> Figure:
-    """The aggregate posterior: a histogram of z ~ q(z|x) for each dimension, that of z ~ p(z) drawn over it as a line."""
+    """The aggregate posterior: a histogram of z ~ q(z|x) for each dimension, and p(z) over it as a line.
+
+    The line is the density of the prior where each dimension has one, else a histogram of its draws.
+    """
     codes = codes or Codes.of(run)
     order, prior, frame = codes.order[:PANELS], codes.prior_draws(), None
     figure, axes = small_multiples(len(order), 5, height=1.35)
     if prior is not None:
         reach = max(float(np.quantile(np.abs(z), 0.999)) for z in (codes.z, prior))
         frame = (-reach, reach)  # one for all dimensions
+    at = np.linspace(*(frame or (-1.0, 1.0)), 200)
+    density = None if prior is None else codes.prior_density(at)
     for ax, j in zip(axes, order, strict=True):
         tint = FIRST if prior is None or codes.active[j] else PASSIVE
-        ax.hist(codes.z[:, j], bins=60, density=True, range=frame, color=tint, histtype="stepfilled")
-        if prior is not None:
-            ax.hist(prior[:, j], bins=60, density=True, range=frame, color=SECOND, histtype="step", linewidth=1.1)
+        ax.hist(codes.z[:, j], bins=bins(len(codes.z)), density=True, range=frame, color=tint, histtype="stepfilled")
+        if density is not None:
+            ax.plot(at, density[:, j], color=SECOND, linewidth=1.1)
+        elif prior is not None:
+            over = bins(len(prior))
+            ax.hist(prior[:, j], bins=over, density=True, range=frame, color=SECOND, histtype="step", linewidth=1.1)
         ax.set_title(f"z{j}")
         ax.set_title(codes.label(j), loc="right", color=MUTED)
         ax.set_yticks([])
@@ -141,7 +154,7 @@ def pairs(run: Run, codes: Codes | None = None, most: int = 4, points: int = 200
     chosen = np.random.default_rng(0).permutation(len(codes.mean))[:points]
     if len(dims) == 1:
         figure, (ax,) = small_multiples(1, 1, height=1.9)
-        ax.hist(codes.mean[:, dims[0]], bins=60, color=FIRST)
+        ax.hist(codes.mean[:, dims[0]], bins=bins(len(codes.mean)), color=FIRST)
         ax.set_xlabel(f"z{dims[0]}")
         return figure
     side = len(dims) - 1

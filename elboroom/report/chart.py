@@ -51,7 +51,7 @@ class Panel:
         def y(value: float) -> float:
             return round(TOP + TALL * (high - value) / (high - low), 1)
 
-        rows = [Tick(y(v), _minus(f"{v:.4g}")) for v in MaxNLocator(4).tick_values(low, high) if low <= v <= high]
+        rows = [Tick(y(v), short(float(v))) for v in MaxNLocator(4).tick_values(low, high) if low <= v <= high]
         steps = [s for s in MaxNLocator(4, integer=True).tick_values(first, last) if first <= s <= last]
         columns = [Tick(x(s), thousands(float(s)), "end" if x(s) > WIDTH - RIGHT - 10 else "middle") for s in steps]
         values = [float(f"{v:.5g}") for v in series.values]
@@ -68,6 +68,16 @@ def drawing(series: Sequence[Series], columns: int = 3) -> str:
     placed = [(WIDTH * (i % columns), HEIGHT * (i // columns), Panel.of(s.thinned(150))) for i, s in enumerate(series)]
     wide, tall = WIDTH * columns, HEIGHT * -(-len(series) // columns)
     return render("curves.svg", wide=wide, tall=tall, placed=placed, colours=COLOURS)
+
+
+def short(value: float) -> str:
+    """A number that has room beside its axis: 12k, 0.25, 3e−4."""
+    if value == 0 or 0.01 <= abs(value) < 1e4:
+        return _minus(f"{value:.4g}")
+    if abs(value) >= 1e7 or abs(value) < 0.01:
+        mantissa, _, power = f"{value:.2e}".partition("e")
+        return _minus(f"{float(mantissa):g}e{int(power)}")
+    return _minus(thousands(value))
 
 
 def _minus(number: str) -> str:

@@ -19,6 +19,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.plots.codes import Codes
 from elboroom.plots.curves import Series, series
 from elboroom.plots.figures import FIGURES, listing, named
+from elboroom.plots.latent import bins
 from elboroom.runs import measure
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
@@ -136,7 +137,11 @@ def test_the_line_over_the_histograms_is_of_the_prior(grey: Run, pixels: DataSet
     assert plain.shape == (2000 * len(codes.mean), 3)
     assert np.allclose(plain.mean(0), 0, atol=0.03)
     assert np.allclose(plain.std(0), 1, atol=0.03)
-    assert len(plots.aggregate(grey).axes[0].patches) == 2
+    drawn = plots.aggregate(grey).axes[0]
+    assert (len(drawn.patches), len(drawn.lines)) == (1, 1), "the density of N(0, I) is a curve"
+    at, height = drawn.lines[0].get_data()
+    assert np.allclose(height, np.exp(-0.5 * np.square(at)) / np.sqrt(2 * np.pi), atol=1e-5)
+    assert [bins(n) for n in (5, 44, 1000, 10_000)] == [8, 10, 30, 60]
     given = Codes.of(train("vae", pixels, tmp_path / "given", **TINY, given="label"), 100).prior_draws(3)
     assert given is not None
     assert given.shape == (3 * len(codes.mean), 3)

@@ -19,6 +19,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.plots import Exhibit
 from elboroom.report import run as report
 from elboroom.report import write_report
+from elboroom.report.chart import short
 from elboroom.report.numbers import measured, numbers, rounded, table, two
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
@@ -239,6 +240,11 @@ def test_an_error_is_written_out_and_a_ceiling_is_told() -> None:
     assert row.notes == ("at its ceiling (log n): too few rows",)
     (row,) = table({"mutual_information": entry | {"value": 2.0}})
     assert row.notes == ()
+
+
+def test_numbers_beside_an_axis_have_room() -> None:
+    values = [0.0009, 0.0, 0.25, -138000.0, 16.0, 2.4e-5]
+    assert [short(v).replace("\N{MINUS SIGN}", "-") for v in values] == ["9e-4", "0", "0.25", "-138k", "16", "2.4e-5"]
 
 
 PANEL = """

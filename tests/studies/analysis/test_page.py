@@ -22,6 +22,7 @@ from elboroom.core.problem import Problem
 from elboroom.plots import Exhibit
 from elboroom.plots.style import small_multiples, styled
 from elboroom.report import study
+from elboroom.report.page import render
 from elboroom.studies import Study, results, run_study, write_report
 from elboroom.studies.analysis.charts import violins
 from elboroom.studies.analysis.scores import Scores
@@ -229,3 +230,12 @@ def test_axes_without_data_are_not_drawn() -> None:
         return figure
 
     assert [axes.axison for axes in half().axes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("study", "vae on x"), ("my-study", "vae on x <span>my-study</span>"), ("b", "vae on x <span>the study b</span>")],
+)
+def test_a_study_of_no_other_name_is_not_called_study_study(name: str, head: str) -> None:
+    page = render("study.html", name=name, title="vae on x", facts=[], parts=[], failed={}, version="")
+    assert f"<h1>{head}</h1>" in page
