@@ -18,6 +18,7 @@ IDLE = 0.1  # nats of rate, or of information, below which z says nothing of x
 TWINS = 0.95  # correlation of the means of two dimensions from which they say the same
 GREY, FEW_GREY = 0.25, 0.01  # share of pixels that are neither black nor white: of photos, and of drawings
 LINEAR = 0.01  # share of the variance by which PCA may keep more
+APART = 5.0  # BLEU below which a reconstruction is another sentence
 WIDE = 3.0  # times its error that a fixed sigma may be
 State = Literal["problem", "note", "well"]
 
@@ -127,8 +128,8 @@ def strange(share: float) -> str:
     if share < SOME:
         return ""
     return (
-        f"{share:.1%} of the words are unknown to the model and count as one easy word: compare this perplexity only with "
-        "those of the same vocabulary (--min-count, --vocabulary, --tokens bpe)."
+        f"{share:.1%} of the words are unknown to the model and read as `<unk>`, which lowers the perplexity: compare it only "
+        "with those of the same vocabulary (--min-count, --vocabulary, --tokens bpe)."
     )
 
 
@@ -186,8 +187,27 @@ def overfit(trained: float, held_out: float, error: float) -> str:
     if gap < 2.5 * error or gap < GAP * abs(held_out):
         return ""
     return (
-        f"Held-out examples cost {nats(gap)} nats more than those trained on, of which it learns some by heart: more data "
-        "would help, and --patience 3 stops where held-out data is best."
+        f"Held-out examples cost {nats(gap)} nats more than training examples: the model overfits. More data would help, and "
+        "--patience 3 stops where held-out data is best."
+    )
+
+
+def beside_training(trained: float, held_out: float, error: float) -> tuple[State, str]:
+    """What is said where `overfit` says nothing: that the two cost the same, or that there are too few examples to tell."""
+    gap = held_out - trained
+    if gap >= GAP * abs(held_out) and gap >= error / 2:
+        told = f"they cost {nats(gap)} nats more than training examples, with an error of {nats(error)}."
+        return "note", f"Too few held-out examples to tell whether the model overfits: {told}"
+    return "well", f"Held-out examples cost about what training examples do: {nats(held_out)} and {nats(trained)} nats."
+
+
+def apart(bleu: float) -> str:
+    """Whether reconstructions of sentences are other sentences, by their BLEU."""
+    if bleu >= APART:
+        return ""
+    return (
+        f"Reconstructions share few words with their sentences (BLEU {bleu:.2g}): z tells what a sentence is about at most. To "
+        "edit sentences, train longer or take an autoencoder (ae, dae, wae-d)."
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.distributions import Independent
+from torch.distributions import Normal as Gauss
 
 from elboroom.core.draw import Draw
 from elboroom.core.law import capabilities
@@ -21,14 +23,18 @@ from elboroom.evaluate.likelihood.posthoc import gaussian_of
 from elboroom.evaluate.linear import beside_pca
 from elboroom.evaluate.matching import draws
 from elboroom.evaluate.split import Split
+from elboroom.evaluate.text.bleu import bleu
 from elboroom.evaluate.verdicts import Verdict
 from elboroom.families.gaussian import NoPrior
 from elboroom.families.pixels import Normal
 from elboroom.runs.run import Run
+from elboroom.training.batches import batch_of
 from elboroom.training.spec import flag
 
 ROWS = 2_000  # examples that are looked at
 PAIRS = 20  # the fewest of which a correlation tells
+SENTENCES = 100  # that are reconstructed
+DRAWS = 10  # for each dimension, from which a covariance is none of noise
 THRESHOLD = 0.01  # variance of the mean of a dimension from which it is active
 
 
@@ -93,6 +99,14 @@ class Patient:
         told = [flag(word, value) for word, value in changes.items()]
         return " ".join([head, flag("data", self.source), *(f"--{said}" for said in kept), *told, self.beside(name)])
 
+    def smaller(self, dimensions: int) -> str:
+        """The command of the run with fewer dimensions of z; where z has named parts, of its content."""
+        sizes = self.run.model.sizes
+        if len(sizes) < 2:
+            return self.again("smaller", latent=dimensions)
+        spare = sum(sizes.values()) - dimensions
+        return self.again("smaller", content_size=sizes["content"] - spare) if sizes.get("content", 0) > spare else ""
+
     def instead(self, name: str, method: str) -> str:
         """The command of another method on the same data."""
         size = self.run.spec.data["size"]
@@ -122,7 +136,7 @@ def _collapse(p: Patient) -> Iterator[Verdict]:
         yield Verdict("collapse", "problem", told, numbers, p.instead("in-use", other))
         return
     if idle := verdicts.passive(p.active, len(p.variances)):
-        yield Verdict("dead dimensions", "note", idle, numbers, p.again("smaller", latent=p.active))
+        yield Verdict("dead dimensions", "note", idle, numbers, p.smaller(p.active))
     else:
         yield Verdict("dead dimensions", "well", verdicts.alive(p.active, len(p.variances)), numbers)
 
@@ -137,7 +151,7 @@ def _doubled(p: Patient) -> Iterator[Verdict]:
     most = {"largest correlation": float(np.abs(r - np.eye(len(r))).max()), "doubled pairs": len(pairs)}
     if told := verdicts.doubled(pairs):
         spare = len({j for _, j, _ in pairs})
-        yield Verdict("doubled dimensions", "problem", told, {**most}, p.again("smaller", latent=len(used) - spare))
+        yield Verdict("doubled dimensions", "problem", told, {**most}, p.smaller(len(p.variances) - spare))
     else:
         yield Verdict("doubled dimensions", "well", "No two dimensions say the same.", {**most})
 
@@ -159,13 +173,23 @@ def _far(p: Patient) -> Iterator[Verdict]:
     if told := verdicts.far(found, p.active):
         yield Verdict("prior", "problem", told, numbers, try_it)
     else:
-        yield Verdict("prior", "well", "q(z) is near the prior: draws of the prior fall where the codes are.", numbers)
+        near = f"q(z) is {verdicts.nats(found)} nats from the prior, over {p.active} dimensions"
+        told = f"{near}: draws of the prior fall among the codes."
+        yield Verdict("prior", "well", told, numbers)
 
 
 def _by_moments(p: Patient) -> float:
-    """KL between the Gaussians of draws of q(z) and of p(z): what is told where I(x; z) is not."""
-    q, prior = (gaussian_of(drawn) for drawn in draws(p.held_out))
-    return float(torch.distributions.kl_divergence(q, prior))
+    """KL between the Gaussians of draws of q(z) and of p(z), at most the rate: what is told where I(x; z) is not.
+
+    Of few draws covariances are noise, and variances alone are compared.
+    """
+    some = draws(p.held_out)
+    if min(map(len, some)) >= DRAWS * some[0].shape[1]:
+        q, prior = (gaussian_of(drawn) for drawn in some)
+    else:
+        q, prior = (Independent(Gauss(d.mean(0), d.std(0).clamp_min(1e-6)), 1) for d in some)
+    found = float(torch.distributions.kl_divergence(q, prior))
+    return found if p.rate is None else min(found, p.rate)
 
 
 def _overfit(p: Patient) -> Iterator[Verdict]:
@@ -174,8 +198,8 @@ def _overfit(p: Patient) -> Iterator[Verdict]:
     if told := p.by_heart:
         yield Verdict("overfit", "problem", told, numbers, p.again("early", patience=3))
     else:
-        told = f"Held-out examples cost about what those trained on do: {verdicts.nats(new)} and {verdicts.nats(seen)} nats."
-        yield Verdict("overfit", "well", told, numbers)
+        state, told = verdicts.beside_training(seen, new, error)
+        yield Verdict("overfit", state, told, numbers)
 
 
 def _learning(p: Patient) -> Iterator[Verdict]:
@@ -192,7 +216,7 @@ def _learning(p: Patient) -> Iterator[Verdict]:
     more = f"elbo resume {shlex.quote(str(p.run.folder))} --steps {p.run.step}"
     if p.run.spec.fit.decay in ("cosine", "linear"):  # whose steps are small by now
         more = p.again("longer", steps=2 * p.run.spec.fit.steps)
-    numbers |= {"nats of the last quarter": slope.fall, "noise in nats": slope.noise}
+    numbers |= {"nats of the last quarter": slope.fall} | ({"noise in nats": slope.noise} if slope.noise else {})
     yield Verdict("learning", "problem", told, numbers, more)
 
 
@@ -244,11 +268,26 @@ def _words(p: Patient) -> Iterator[Verdict]:
         yield Verdict("unknown words", "note", told, {"share of unknown words": share}, p.again("bpe", tokens="bpe"))
 
 
+def _reconstructions(p: Patient) -> Iterator[Verdict]:
+    if p.run.tokeniser is None or not p.run.latent or p.collapsed:
+        return
+    rows = p.held_out.rows[:: max(1, len(p.held_out.rows) // SENTENCES)][:SENTENCES]
+    made = p.run.reconstruct(batch_of(p.run.data, rows, p.run.given))
+    score = bleu(made, p.run.data.sentences(rows)).value or 0.0
+    if told := verdicts.apart(score):
+        yield Verdict("reconstructions", "note", told, {"BLEU of reconstructions": score})
+
+
 def losses(run: Run) -> list[float]:
-    """nll + kl at weight one along the run; the loss where its log has no nll."""
-    return [line["nll"] + line.get("kl", 0.0) if "nll" in line else line["loss"] for line in run.log if "loss" in line]
+    """nll + kl at weight one along the run, that of all parts of z; the loss where its log has no nll."""
+
+    def rate(line: dict[str, float]) -> float:
+        parts = (value for name, value in line.items() if name.startswith("kl_") and "." not in name)
+        return line["kl"] if "kl" in line else sum(parts)
+
+    return [line["nll"] + rate(line) if "nll" in line else line["loss"] for line in run.log if "loss" in line]
 
 
 LOOKS: tuple[Callable[[Patient], Iterator[Verdict]], ...] = (
-    _collapse, _doubled, _far, _overfit, _learning, _likelihood, _pca, _words,
+    _collapse, _doubled, _far, _overfit, _learning, _likelihood, _pca, _reconstructions, _words,
 )  # fmt: skip

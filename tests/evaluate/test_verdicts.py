@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from elboroom.evaluate.verdicts import against_pca, learning, of_metrics, overfit, strange, verdicts
+from elboroom.evaluate.verdicts import (
+    against_pca,
+    apart,
+    beside_training,
+    learning,
+    of_metrics,
+    overfit,
+    strange,
+    verdicts,
+)
 
 
 def test_a_z_that_is_not_used_is_told_and_nothing_else() -> None:
@@ -75,3 +84,18 @@ def test_held_out_data_that_costs_more_is_told() -> None:
 def test_pca_stands_beside_reconstructions() -> None:
     assert against_pca(0.91, 0.84, 10).endswith("keep 91% of the variance; PCA of the same size (10) keeps 84%.")
     assert "train longer" in against_pca(0.5, 0.84, 10)
+
+
+def test_too_few_held_out_examples_do_not_tell() -> None:
+    state, told = beside_training(-8131.0, -7292.0, 866.0)
+    assert (state, told) == (
+        "note",
+        "Too few held-out examples to tell whether the model overfits: they cost 839 nats more than training examples, "
+        "with an error of 866.",
+    )
+    assert beside_training(50.0, 50.2, 0.5)[0] == "well"
+
+
+def test_reconstructions_that_are_other_sentences() -> None:
+    assert "BLEU 0.4" in apart(0.4)
+    assert apart(20.0) == ""

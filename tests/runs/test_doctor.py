@@ -14,7 +14,7 @@ from shell import elbo
 
 import elboroom
 from elboroom.evaluate.verdicts import Verdict
-from elboroom.runs.doctor import examine
+from elboroom.runs.doctor import Patient, _by_moments, _reconstructions, examine, losses
 from elboroom.runs.run import Run
 
 RNG = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def test_a_healthy_run_has_no_problem(healthy: Run) -> None:
     told = found(healthy)
     assert problems(healthy) == set(), told
     assert told["dead dimensions"].told == "All 2 dimensions are active."
-    assert told["prior"].told.startswith("q(z) is near the prior")
+    assert "draws of the prior fall among the codes" in told["prior"].told
     assert told["learning"].told.startswith("It has settled")
     assert told["overfit"].evidence["nats, test"] == pytest.approx(-(healthy.elbo().value or 0), rel=1e-6)
     assert not any(verdict.command for verdict in told.values())
@@ -133,6 +133,25 @@ def test_sentences_and_models_without_z_are_looked_at_too(tmp_path: Path) -> Non
     assert told.get("collapse", told.get("dead dimensions")) is not None
     assert "elbo train bn-vae" in told["collapse"].command if "collapse" in told else True
     assert "collapse" not in found(elboroom.train("lm", lines, tmp_path / "lm", **small))
+
+
+@pytest.mark.unhurried
+def test_a_run_with_a_style_is_looked_at_by_what_it_is(tmp_path: Path) -> None:
+    """Its KL is that of both parts, q(z) is no farther from the prior than that, and what it is told to try can be tried."""
+    rng = np.random.default_rng(0)
+    lines = [(" ".join(rng.choice([f"w{i}" for i in range(9)], 6)) + f" {mood}", mood) for mood in ["good", "bad"] * 40]
+    (tmp_path / "x.tsv").write_text("".join(f"{mood}\t{line}\n" for line, mood in lines))
+    sizes = {"style_size": 2, "content_size": 40, "embed": 6, "hidden": 8}
+    run = elboroom.train("style-vae", tmp_path / "x.tsv", tmp_path / "run", steps=8, log_every=1, threads=1, **sizes)
+    patient, line = Patient(run, 100), run.log[-1]
+    assert losses(run)[-1] == pytest.approx(line["nll"] + line["kl_style"] + line["kl_content"])
+    assert patient.rate is not None
+    assert 0 <= _by_moments(patient) <= patient.rate, (
+        "a covariance of 42 dimensions by 8 draws would say thousands of nats"
+    )
+    assert "--content-size 39" in patient.smaller(41)
+    patient.variances = [1.0] * 42  # as if z were in use
+    assert [verdict.state for verdict in _reconstructions(patient)] == ["note"]
 
 
 @pytest.mark.unhurried
