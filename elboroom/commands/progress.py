@@ -15,15 +15,30 @@ from elboroom.studies.progress import duration
 from elboroom.training.opening import opening
 from elboroom.training.session import Prepared
 
+FIRST = ("loss", "nll", "kl")  # of a line of the log
 STEPS, SECONDS = 10, 3.0  # after which the pace of a run is known
 WORTH = 10.0  # seconds that are worth a word
 PATIENCE = 5.0  # seconds of a measurement without a word
+BAR = 42  # columns of a bar, its slash, the two times and the spaces between
 EVERY = 10.0  # seconds between two lines on how far a measurement is
 
 
-def shown(line: dict[str, float]) -> str:
-    """A line of the log in a few words: `nll 31.2  kl 14.1  loss 45.3`."""
-    return "  ".join(f"{name} {value:.4g}" for name, value in line.items() if name != "step")
+def shown(line: dict[str, float], room: int = 1000) -> str:
+    """A line of the log in as many words as there is room for: `loss 45.3  nll 31.2  kl 14.1`."""
+    names = [name for name in FIRST if name in line]
+    names += [name for name in line if name not in (*FIRST, "step")]
+    said, sep = "", "  "
+    for name in names:
+        part = f"{sep if said else ''}{name} {_written(line[name])}"
+        if len(said) + len(part) > room:
+            break
+        said += part
+    return said
+
+
+def _written(value: float) -> str:
+    """Four digits, and those before the point all of them."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 class Measuring:
@@ -100,10 +115,13 @@ class Bar:
         self.console = Console(stderr=True)
         self.every = max(1, self.until // 10)
         self.next, self.seen, self.drawn = 0, "", 0.0
+        self.steps = len(f"{self.until:,}")
+        self.room = self.console.width - len("step /  ") - max(7, self.steps) - self.steps
         self.progress: Progress | None = None
         if self.console.is_terminal:
             columns = (BarColumn(20), TextColumn("{task.completed:,}/{task.total:,}"), TimeElapsedColumn(),
                        TimeRemainingColumn(), TextColumn("{task.description}", markup=False))  # fmt: skip
+            self.room = self.console.width - BAR - 2 * self.steps
             self.progress = Progress(*columns, console=self.console)
             self.task = self.progress.add_task("", total=self.until)
             self.progress.start()
@@ -111,7 +129,7 @@ class Bar:
     def __call__(self, step: int, line: dict[str, float]) -> None:
         if told := self.clock.told(step):
             self.progress.console.print(told, markup=False, highlight=False) if self.progress else say(told)
-        self.seen = shown(line) or self.seen
+        self.seen = shown(line, self.room) or self.seen
         if self.progress is not None:
             if line or step == self.until or time.monotonic() - self.drawn > 0.2:
                 self.drawn = time.monotonic()

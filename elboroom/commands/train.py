@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,4 +90,19 @@ def _trained(run: Any, json: bool) -> None:
         say(f"trained to step {last:,}{best}: {run.folder}")
         for sentence in closing(run):
             say(sentence)
-        say(f"next: elbo eval {run.folder}, elbo report {run.folder}, elbo explore {run.folder}")
+        say(f"next: {', '.join([f'elbo {verb} {run.folder}' for verb in ('eval', 'report', 'explore')] + _own(run))}")
+
+
+def _own(run: Any) -> list[str]:
+    """The commands that are for runs of this kind: another style, an answer, an edit."""
+    from elboroom.runs.edit import has_map
+    from elboroom.runs.transfer import means_of
+
+    if run.tokeniser is None:
+        return []
+    if run.styles() and (means_of(run) or run.given):
+        label, values = next(iter(run.styles().items()))
+        return [f'elbo transfer {run.folder} "YOUR SENTENCE" --to {shlex.quote(f"{label}={values[-1]}")}']
+    if run.model.conditioner is not None:
+        return [f'elbo generate {run.folder} "YOUR TEXT"']
+    return [f'elbo edit {run.folder} "YOUR SENTENCE"'] if has_map(run) else []

@@ -14,6 +14,7 @@ import pytest
 
 import elboroom
 from elboroom.cli import app
+from elboroom.commands import train
 from elboroom.core.problem import Problem
 
 Said = Callable[..., str]
@@ -86,3 +87,7 @@ def test_what_cannot_be_answered(folder: Path, said: Said, tmp_path: Path, sente
     run = elboroom.load(tmp_path / "lm", data=sentences)
     with pytest.raises(Problem, match="reads no context, so it cannot answer"):
         run.generate("a")
+
+
+def test_the_end_of_a_training_names_generate(folder: Path) -> None:
+    assert train._own(elboroom.load(folder)) == [f'elbo generate {folder} "YOUR TEXT"']

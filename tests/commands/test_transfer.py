@@ -51,6 +51,17 @@ def test_sentences_come_from_the_command_line_a_file_or_standard_input(
     assert len(elbo("transfer", run, "--n", "2", "--to", "bad").stdout.split("\n\n")) == 2
 
 
+def test_the_end_of_a_training_names_transfer_and_its_lines_are_short(run: str, tmp_path: Path) -> None:
+    data, out = Path(run).parent / "notes.txt", tmp_path / "run"
+    done = elbo("train", "style-vae", "--data", data, "--out", out, "--style-size", 2, "--content-size", 3, *WORDS)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"next: elbo eval {out}")
+    assert last.endswith(f'elbo transfer {out} "YOUR SENTENCE" --to label=good')
+    steps = [line for line in done.stderr.splitlines() if line.startswith("step ")]
+    assert steps
+    assert all(len(line) <= 80 and "loss" in line and "nll" in line for line in steps)
+
+
 def test_unknown_words_are_told(run: str) -> None:
     done = elbo("transfer", run, "the fooood wass awful", "qwerty a b c d soup", "--to", "good")
     assert done.returncode == 0, done.stderr
