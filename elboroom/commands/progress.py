@@ -15,7 +15,6 @@ from elboroom.studies.progress import duration
 from elboroom.training.opening import opening
 from elboroom.training.session import Prepared
 
-FIRST = ("loss", "nll", "kl")  # of a line of the log
 STEPS, SECONDS = 10, 3.0  # after which the pace of a run is known
 WORTH = 10.0  # seconds that are worth a word
 PATIENCE = 5.0  # seconds of a measurement without a word
@@ -25,15 +24,19 @@ EVERY = 10.0  # seconds between two lines on how far a measurement is
 
 def shown(line: dict[str, float], room: int = 1000) -> str:
     """A line of the log in as many words as there is room for: `loss 45.3  nll 31.2  kl 14.1`."""
-    names = [name for name in FIRST if name in line]
-    names += [name for name in line if name not in (*FIRST, "step")]
     said, sep = "", "  "
-    for name in names:
+    for name in sorted(line.keys() - {"step"}, key=lambda name: (_place(name), list(line).index(name))):
         part = f"{sep if said else ''}{name} {_written(line[name])}"
         if len(said) + len(part) > room:
             break
         said += part
     return said
+
+
+def _place(name: str) -> int:
+    """Where a term stands in a line: the loss and its parts first, the learning rate last."""
+    places = (name == "loss", name == "nll", name.startswith("kl"), name != "lr", True)
+    return places.index(True)
 
 
 def _written(value: float) -> str:

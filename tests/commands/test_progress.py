@@ -37,11 +37,12 @@ def test_of_a_run_that_is_soon_done_nothing_is_said(monkeypatch: pytest.MonkeyPa
 
 def test_a_line_has_the_width_of_the_terminal_and_the_loss_first() -> None:
     line = {"step": 3.0, "lr": 1e-3} | {f"style.{i}.adversary": 0.1234 for i in range(9)} | {"nll": 31.24, "kl": 14.1}
-    line |= {"loss": 45321.7}
-    said = progress.shown(line, 60)
-    assert said.startswith("loss 45322  nll 31.24  kl 14.1  lr 0.001")
-    assert len(said) <= 60
+    line = {"kl_style": 2.0, "loss": 45321.7} | line
+    said = progress.shown(line, 70)
+    assert said.startswith("loss 45322  nll 31.24  kl_style 2  kl 14.1  style.0")
+    assert len(said) <= 70
     assert progress.shown(line).count("adversary") == 9
+    assert progress.shown(line).endswith("lr 0.001")
 
 
 def test_a_measurement_is_not_silent(
