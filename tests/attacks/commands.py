@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"  # a spoiled address asks nobody
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
@@ -29,7 +32,9 @@ import torch
 from shell import Done, elbo
 
 import elboroom
+from elboroom.cli import COMMANDS
 from elboroom.commands import catalogue
+from elboroom.explorer import serve
 
 SMALL = {"steps": 2, "batch_size": 8, "latent": 2, "threads": 1, "device": "cpu"}
 ODD = (
@@ -118,6 +123,20 @@ class Bench:
         self.image = elboroom.train("vae", str(root / "x.npy"), root / "image", **SMALL).folder
         text = {**SMALL, "embed": 4, "hidden": 5}
         self.text = elboroom.train("vae", str(root / "words.txt"), root / "text", **text).folder
+        (root / "moods.tsv").write_text("text\tmood\n" + "".join(f"w{i % 7} w{i % 5}\tm{i % 2}\n" for i in range(60)))
+        (root / "talk.tsv").write_text("before\treply\n" + "".join(f"w{i % 7} ?\tw{i % 5}\n" for i in range(60)))
+        styled = {
+            "embed": 4,
+            "hidden": 5,
+            "style_size": 2,
+            "content_size": 2,
+            "text_column": "text",
+            "label_column": "mood",
+        }
+        few = {name: value for name, value in SMALL.items() if name != "latent"}
+        self.style = elboroom.train("style-vae", str(root / "moods.tsv"), root / "style", **few, **styled).folder
+        pairs = {**text, "text_column": "reply", "context_column": "before"}
+        self.reply = elboroom.train("cvae", str(root / "talk.tsv"), root / "reply", **pairs).folder
         self.study = root / "study.toml"
         self.study.write_text(
             f'data = "{root / "x.npy"}"\n[every]\nsteps = 2\nbatch_size = 8\nlatent = 2\n[[runs]]\nmethod = "vae"\n'
@@ -126,6 +145,11 @@ class Bench:
         done = elbo("study", "run", self.study, "--out", root / "study", "--workers", 1)
         assert done.returncode == 0, done.stderr
         self.files = [root / "x.npy", root / "v.npy", root / "words.txt", self.study, *self._odd_files()]
+
+    def clear(self) -> None:
+        """Removes what lines made, so that the next is not refused for that alone."""
+        for path in self.root.glob("out*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _odd_files(self) -> Iterator[Path]:
         """Files that are damaged, lie about themselves, or are something else."""
@@ -204,10 +228,14 @@ class Bench:
         )
 
 
+LEFT_OUT = {"chat": "reads the standard input until that ends"}
+
+
 def starts(bench: Bench) -> list[list[str]]:
     """A good line of every command, to be spoiled."""
-    image, text, out = str(bench.image), str(bench.text), str(bench.root / "out")
-    x, words, study = str(bench.root / "x.npy"), str(bench.root / "words.txt"), str(bench.root / "study")
+    root, out = bench.root, str(bench.root / "out")
+    image, text, style, reply = map(str, (bench.image, bench.text, bench.style, bench.reply))
+    x, words, study = str(root / "x.npy"), str(root / "words.txt"), str(root / "study")
     short = ["--steps", "1", "--batch-size", "8", "--latent", "2", "--threads", "1"]
     return [
         ["train", "vae", "--data", x, "--out", out, *short],
@@ -216,17 +244,31 @@ def starts(bench: Bench) -> list[list[str]]:
         ["eval", image, "--samples", "2", "--most", "10", "--iw-most", "5"],
         ["eval", text, "--metrics", "likelihood", "--samples", "2", "--most", "10", "--iw-most", "5"],
         ["eval", image, "--metrics", "mig", "--smaller"],
+        ["doctor", image, "--most", "20"],
         ["encode", image, "--out", f"{out}.npy"],
         ["sample", image, "--n", "4", "--out", f"{out}.png"],
+        ["sample", image, "--n", "4", "--sampler", "gmm", "--components", "2", "--out", f"{out}.png"],
         ["sample", text, "--n", "2", "--temperature", "1", "--top-k", "3", "--top-p", "0.9"],
         ["reconstruct", image, "--n", "2", "--out", f"{out}.png"],
         ["traverse", image, "--points", "3", "--reach", "2", "--out", f"{out}.png"],
         ["interpolate", text, "--n", "1", "--points", "3"],
         ["analogy", text, "w1 w2", "w3", "w4", "--strength", "1"],
+        ["transfer", style, "w1 w2", "--to", "m1", "--strength", "1", "--beam", "2"],
+        ["edit", style, "w1 w2", "--to", "m1", "--by", "fgim", "--strength", "1"],
+        ["generate", reply, "w1 ?", "--n", "2", "--temperature", "1"],
+        ["report", image, "--out", f"{out}.html"],
+        ["explore", image, "--port", "0", "--points", "20", "--no-browser"],
         ["plot", "curves", image, "--out", f"{out}.png"],
         ["plot", "list"],
-        ["compare", str(bench.root / "v.npy"), str(bench.root / "v.npy"), "--permutations", "5", "--kernel", "rbf"],
+        ["export", image, "--to", "projector", "--out", out],
+        ["export", image, "--to", "onnx", "--out", out],
+        ["push", image, f"{out}-pushed", "--weights"],
+        ["pull", image, "--out", f"{out}-pulled"],
+        ["compare", str(root / "v.npy"), str(root / "v.npy"), "--permutations", "5", "--kernel", "rbf"],
+        ["recommend", "--data", x, "--for", "samples"],
         ["methods"],
+        ["recipes"],
+        ["recipes", str(root / "bad.toml")],
         ["data", "list"],
         ["data", "show", x],
         ["data", "get", "mnist", "--source", "http://127.0.0.1:9/x"],
@@ -235,8 +277,9 @@ def starts(bench: Bench) -> list[list[str]]:
         ["study", "status", study],
         ["study", "table", study, "--by", "method", "--format", "csv"],
         ["study", "query", study, "SELECT count(*) FROM results"],
-        ["study", "plan", str(bench.root / "no.toml")],
-        ["study", "run", str(bench.root / "seeds.toml"), "--out", out, "--workers", "1"],
+        ["study", "plan", str(root / "no.toml")],
+        ["study", "run", str(root / "seeds.toml"), "--out", out, "--workers", "1"],
+        ["study", "report", study, "--out", f"{out}.html"],
     ]
 
 
@@ -301,18 +344,7 @@ def flags() -> dict[str, list[str]]:
         "train": [*shared, "--data", "--size", "--labels", "--label-kinds", "--out", "--from", "--base", "--logger"]
     }
     found["resume"] = ["--steps", "--base", "--logger"]
-    for name in (
-        "eval",
-        "encode",
-        "sample",
-        "reconstruct",
-        "traverse",
-        "interpolate",
-        "analogy",
-        "report",
-        "plot",
-        "compare",
-    ):
+    for name in COMMANDS.keys() - found.keys() - {"data", "study"} - LEFT_OUT.keys():
         said = elbo(name, "--help").stdout
         found[name] = sorted({word.strip(",") for word in said.split() if word.startswith("--")} - {"--help"})
     found["study"] = [
@@ -352,6 +384,13 @@ def _long(*_: object) -> None:
     raise Long
 
 
+def _closed(made: serve.Explorer) -> None:
+    """In the place of serving, which has no end."""
+    made.socket.close()
+
+
+@patch.object(serve.Explorer, "serve", _closed)
+@patch.object(serve, "show", lambda url: None)
 def attack(count: int, seed: int, processes: int, say: Callable[[str], None] = print) -> list[str]:
     """Runs so many spoiled lines; those that ended badly."""
     rng, wrong, codes = random.Random(seed), list[str](), Counter[int]()
@@ -364,6 +403,7 @@ def attack(count: int, seed: int, processes: int, say: Callable[[str], None] = p
             good += 5 * good[:2]  # which have most options
             signal.signal(signal.SIGPROF, _long)
             for number in range(count):
+                bench.clear()
                 words = spoiled(rng.choice(good), bench, rng, options)
                 try:
                     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
@@ -382,7 +422,8 @@ def attack(count: int, seed: int, processes: int, say: Callable[[str], None] = p
                 if bad := verdict(found):
                     wrong.append(f"{bad}: {words!r}\n{found.stderr[-1500:]}")
                     say(wrong[-1])
-                if number < processes and not any("\0" in w or "\ud800" in w for w in words):
+                alone = "explore" not in words and not any("\0" in w or "\ud800" in w for w in words)
+                if number < processes and alone:
                     made = subprocess.run(
                         [sys.executable, "-m", "elboroom", *words],
                         capture_output=True,

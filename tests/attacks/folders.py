@@ -1,6 +1,7 @@
 """Damaged run folders: `python -m tests.attacks.folders --count 2000 [--seed S]`.
 
-Small runs of images and text and a small study are copied and damaged: files are cut, emptied, filled with noise, swapped,
+Small runs of images and text, with a base, with styles, with a context, with stages, with laws and attributes that they keep,
+and a small study are copied and damaged: files are cut, emptied, filled with noise, swapped,
 removed or made folders; any value deep in any JSON of ours becomes another. Each is then loaded, resumed, measured or
 reported, and that must succeed or end in a Problem of one sentence.
 """
@@ -31,6 +32,7 @@ import elboroom
 from elboroom import Problem
 from elboroom.report.numbers import headline, measured, score_table, table
 from elboroom.runs.measure import metrics
+from elboroom.runs.run import Run
 from elboroom.studies import Study, query, results, run_study
 from elboroom.studies.engines.work import attempt
 from elboroom.studies.store.index import Index
@@ -104,6 +106,7 @@ def originals(root: Path) -> dict[str, Path]:
     text = elboroom.train("vae", str(root / "words.txt"), root / "text", **sentences, **pieces)
     text.evaluate(samples=2, most=20, iw_most=5)
     every = {key: value for key, value in SMALL.items() if key != "device"}
+    made = {"image": image, "text": text} | _others(root, image.folder, sentences)
     tables = {
         "data": str(root / "x.npz"),
         "every": every,
@@ -111,7 +114,32 @@ def originals(root: Path) -> dict[str, Path]:
         "measure": {"samples": 2, "most": 20},
     }
     run_study(Study.of(tables), root / "study", Here(), quiet=True)
-    return {"image": image.folder, "text": text.folder, "study": root / "study"}
+    return {name: run.folder for name, run in made.items()} | {"study": root / "study"}
+
+
+def _others(root: Path, base: Path, sentences: dict[str, Any]) -> dict[str, Run]:
+    """A run on a base, one of styles, one that answers, one of two stages, and one that keeps laws and an attribute."""
+    (root / "moods.tsv").write_text("text\tmood\n" + "".join(f"w{i % 7} w{i % 5}\tm{i % 2}\n" for i in range(60)))
+    (root / "talk.tsv").write_text("before\treply\n" + "".join(f"w{i % 7} ?\tw{i % 5}\n" for i in range(60)))
+    based = {name: value for name, value in SMALL.items() if name != "latent"}
+    styled = {**based, "embed": 4, "hidden": 5, "style_size": 2, "content_size": 2}
+    columns = {"text_column": "text", "label_column": "mood"}
+    answering = {name: value for name, value in sentences.items() if name != "latent"}
+    pairs = {"text_column": "reply", "context_column": "before"}
+    images, moods, talk = str(root / "x.npz"), str(root / "moods.tsv"), str(root / "talk.tsv")
+    made = {
+        "probe": elboroom.train("probe", images, root / "probe", base=base, **based),
+        "map": elboroom.train("emb2emb", images, root / "map", base=base, to="1", width=4, **based),
+        "style": elboroom.train("style-vae", moods, root / "style", **styled, **columns),
+        "answers": elboroom.train("seq2seq", talk, root / "answers", **answering, **pairs),
+        "stages": elboroom.train("ae-pretrained-free-bits", images, root / "stages", **SMALL),
+        "kept": elboroom.train("vae", images, root / "kept", **SMALL),
+    }
+    for name in ("map", "style", "kept"):
+        made[name].attribute()
+    for name in ("gmm", "kmeans"):
+        made["kept"].sample(1, sampler=name, components=2)
+    return made
 
 
 def damage(folder: Path, rng: random.Random) -> str:
@@ -189,7 +217,7 @@ def use(kind: str, folder: Path, rng: random.Random) -> str:
         else:
             query(folder, "SELECT * FROM results") if verb == "query" else results(folder)
         return verb
-    verb = rng.choice(("load", "resume", "resume", "evaluate", "metrics", "numbers"))
+    verb = rng.choice(("load", "resume", "resume", "evaluate", "metrics", "numbers", *ALSO.get(kind, ())))
     run = elboroom.resume(folder, steps=1) if verb == "resume" else elboroom.load(folder)
     if verb == "load":
         run.sample(2)
@@ -198,11 +226,28 @@ def use(kind: str, folder: Path, rng: random.Random) -> str:
     elif verb == "evaluate":
         run.evaluate(samples=2, most=10, iw_most=5)
     elif verb == "metrics":
-        metrics(run, ["likelihood"] if kind == "text" else ["mig"], samples=2, most=10, iw_most=5, smaller=True)
+        metrics(run, METRICS.get(kind, ["mig"]), samples=2, most=10, iw_most=5, smaller=True)
     elif verb == "numbers":
         found = measured(run)
         headline(found), table(found), score_table(found)
+    elif verb == "sampler":
+        run.sample(2, sampler=rng.choice(("gmm", "kmeans")), components=2)
+    elif verb == "attribute":
+        run.edit(
+            run.sentences(2) if kind == "style" else run.examples(2), to="m1" if kind == "style" else "1", by="fgim"
+        )
+    elif verb == "transfer":
+        run.transfer(run.sentences(2), {"mood": "m1"})
+    elif verb == "generate":
+        run.generate(["w1 ?"], n=2)
     return verb
+
+
+ALSO = {  # what a user does with these beside
+    "kept": ("sampler", "sampler", "attribute"), "map": ("attribute",), "style": ("transfer", "attribute"),
+    "answers": ("generate", "generate"),
+}  # fmt: skip
+METRICS = {"text": ["likelihood"], "style": ["likelihood"], "answers": ["likelihood"], "probe": ["accuracy"]}
 
 
 def attack(count: int, seed: int, say: Callable[[str], None] = print) -> list[str]:

@@ -38,8 +38,11 @@ STEPS = 12
 SMALL: dict[str, Any] = {
     "steps": STEPS, "batch_size": 8, "latent": 3, "log_every": 3, "checkpoint_every": 2, "threads": 1, "device": "cpu",
 }  # fmt: skip
+MOODS = {"text_column": "text", "label_column": "mood"}
+TALK = {"text_column": "reply", "context_column": "before"}
 # Every kind of memory: none, a controller, a capacity, a critic with its optimiser, batch statistics, a learned prior,
-# an average, stages, a plateau that keeps the best, and text by words and by pieces.
+# an average, stages, a plateau that keeps the best, a base that stays as it is, the means of optimisation together, and text
+# by words and by pieces, with styles and with a context.
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vae": ("vae", "pixels", {}),
     "control-vae": ("control-vae", "pixels", {}),
@@ -49,6 +52,27 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vae, prior vamp": ("vae", "pixels", {"prior": "vamp", "pseudo_inputs": 5}),
     "vae, average": ("vae", "pixels", {"average": 0.9}),
     "vae, plateau": ("vae", "pixels", {"decay": "plateau", "look_every": 3}),
+    "ae-pretrained-free-bits": ("ae-pretrained-free-bits", "pixels", {"pretraining": 0.5, "target": 0.01}),
+    "probe": ("probe", "labelled", {"base": "base", "latent": None}),
+    "vae, sgd, plateau, accumulate": (
+        "vae",
+        "pixels",
+        {
+            **{"optimiser": "sgd", "lr": 0.1, "momentum": 0.5, "clip": 1.0, "accumulate": 2},
+            **{"decay": "plateau", "look_every": 3, "decay_patience": 1, "decay_times": 99},
+        },
+    ),
+    "vae, adamw, cosine, average": (
+        "vae",
+        "pixels",
+        {"optimiser": "adamw", "weight_decay": 0.1, "decay": "cosine", "warmup_steps": 3, "average": 0.9},
+    ),
+    "style-vae": (
+        "style-vae",
+        "moods",
+        {"embed": 4, "hidden": 5, "style_size": 2, "content_size": 2, "latent": None, **MOODS},
+    ),
+    "cvae": ("cvae", "talk", {"embed": 4, "hidden": 5, **TALK}),
     "vae of words": ("vae", "words", {"embed": 4, "hidden": 5}),
     "vae of pieces": ("vae", "words", {"embed": 4, "hidden": 5, "tokens": "bpe", "vocabulary": 270}),
     "lagging-vae of words": ("lagging-vae", "words", {"embed": 4, "hidden": 5}),
@@ -56,11 +80,16 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def data(folder: Path) -> dict[str, str]:
-    """Two small data sets."""
+    """Small data sets, and a run that others stand on."""
     rng = np.random.default_rng(0)
     np.save(folder / "x.npy", rng.integers(0, 256, (48, 8, 8)).astype(np.uint8))
     (folder / "words.txt").write_text("".join(f"w{i % 7} w{i % 5} w{i % 3}\n" for i in range(60)))
-    return {"pixels": str(folder / "x.npy"), "words": str(folder / "words.txt")}
+    np.savez(folder / "xy.npz", x=np.load(folder / "x.npy"), y=np.arange(48) % 3)
+    (folder / "moods.tsv").write_text("text\tmood\n" + "".join(f"w{i % 7} w{i % 5}\tm{i % 2}\n" for i in range(60)))
+    (folder / "talk.tsv").write_text("before\treply\n" + "".join(f"w{i % 7} ?\tw{i % 5}\n" for i in range(60)))
+    files = {"pixels": "x.npy", "labelled": "xy.npz", "words": "words.txt", "moods": "moods.tsv", "talk": "talk.tsv"}
+    sets = {name: str(folder / file) for name, file in files.items()}
+    return sets | {"base": str(elboroom.train("vae", sets["labelled"], folder / "base", **SMALL).folder)}
 
 
 def go_on(name: str, sets: dict[str, str], folder: Path) -> None:
@@ -70,7 +99,8 @@ def go_on(name: str, sets: dict[str, str], folder: Path) -> None:
         if not complete(folder):
             elboroom.resume(folder)
     else:
-        elboroom.train(method, sets[kind], folder, **SMALL, **options)
+        said = {**SMALL, **options, **({"base": sets["base"]} if "base" in options else {})}
+        elboroom.train(method, sets[kind], folder, **{key: value for key, value in said.items() if value is not None})
 
 
 def complete(folder: Path) -> bool:

@@ -278,13 +278,20 @@ def test_text_resumes_bit_for_bit_after_a_kill(name: str, text_bench: Bench, tmp
     test_it_resumes_bit_for_bit_after_a_kill(name, text_bench, tmp_path)
 
 
+TOGETHER: dict[str, dict[str, Any]] = {
+    "sgd": {"optimiser": "sgd", "decay": "plateau", "look_every": 2, "decay_patience": 1, "lr": 0.05},
+    "adamw": {"optimiser": "adamw", "weight_decay": 0.1, "decay": "cosine", "lr": 1e-3},
+}
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("name", TOGETHER)
 @pytest.mark.parametrize("data", ["pixels", "sentences"])
-def test_two_processes_equal_one(data: str, tmp_path: Path) -> None:
+def test_two_processes_equal_one(data: str, name: str, tmp_path: Path) -> None:
     """All means at once, in two parts on each of two processes."""
     np.save(tmp_path / "x.npy", (np.random.default_rng(0).random((300, 16, 16)) > 0.7).astype(np.uint8) * 255)
-    means = {"optimiser": "sgd", "decay": "plateau", "look_every": 2, "decay_patience": 1, "warmup_steps": 2}
-    means |= {"clip": 1.0, "accumulate": 2, "average": 0.9, "batch_size": 16, "lr": 0.05, "steps": 5, "log_every": 1}
+    means = {**TOGETHER[name], "warmup_steps": 2, "clip": 1.0, "accumulate": 2, "average": 0.9}
+    means |= {"batch_size": 16, "steps": 5, "log_every": 1}
     if data == "sentences":
         means |= {"embed": 8, "hidden": 8, "dropout": 0.0}
     source = tmp_path / "x.npy" if data == "pixels" else data

@@ -32,6 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         **{"optimiser": "sgd", "lr": 1.0, "momentum": 0.5, "clip": 1.0, "average": 0.9, "accumulate": 2},
         **{"decay": "plateau", "look_every": 3, "decay_patience": 1, "decay_times": 99, "warmup_steps": 9},
     },
+    "bn-vae": {"optimiser": "adamw", "weight_decay": 0.1, "decay": "cosine", "warmup_steps": 9, "average": 0.9},
 }
 SMALL: dict[str, Any] = {"batch_size": 16, "checkpoint_every": 7, "log_every": 5, "latent": 4, "lr": 1e-3, "threads": 1}
 
