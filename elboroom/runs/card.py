@@ -17,7 +17,7 @@ SHOWN = ("elbo", "log_likelihood", "perplexity", "rate", "active_units")
 
 
 def card(run: Run) -> str:
-    """Method, data, step and size, the numbers that were measured and what they mean, as HTML."""
+    """Method, data, step and size, the numbers that were measured and what they mean, and how to look into it, as HTML."""
     spec, about = run.spec, run.spec.about
     rows = {
         "loss": spec.card.formula,
@@ -32,6 +32,8 @@ def card(run: Run) -> str:
     for name in SHOWN:
         if measured.get(name, {}).get("value") is not None:
             rows[name.replace("_", " ")] = str(Result.from_json(name, measured[name]))
+    if run.latent or run.model.conditioner is not None:
+        rows["look into it"] = "run.explore() opens its explorer here; elbo explore, the same in a browser"
     lines = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(text)}</td></tr>"
         for name, text in rows.items()

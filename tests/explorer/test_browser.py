@@ -6,6 +6,7 @@ import base64
 import io
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,9 @@ def test_a_slider_changes_the_picture_and_undo_brings_it_back(two: str, visit: C
     assert page.locator("text=A draw of the prior").count() == 1
 
 
-def test_the_map_decodes_pins_and_makes_a_strip(two: str, visit: Callable[..., Any]) -> None:
-    page = visit(two)
+@pytest.mark.parametrize("run", [0, 2], ids=["images", "sentences"])
+def test_the_map_decodes_pins_and_makes_a_strip(two: str, visit: Callable[..., Any], run: int) -> None:
+    page = visit(f"{two}#run={run}")
     ready(page)
     box = page.locator(".map").bounding_box()
     for count, (x, y) in enumerate(((0.4, 0.45), (0.62, 0.55), (0.5, 0.35)), 1):
@@ -127,6 +129,11 @@ def test_the_map_decodes_pins_and_makes_a_strip(two: str, visit: Callable[..., A
         page.wait_for_selector(f".pinned:nth-child({count})")
     page.wait_for_selector(".strip .frame:nth-child(9)")
     assert page.locator(".strip .frame").count() == 9
+    (pictures_of if run == 0 else sentences_of)(page)
+
+
+def pictures_of(page: Any) -> None:
+    """The strip of an image run changes, and is taken away as a film and as a sheet."""
     assert len({seen(page, f".strip .frame:nth-child({k}) canvas") for k in (1, 5, 9)}) == 3
     page.wait_for_selector(".analogy:not([hidden]) canvas")
     with page.expect_download() as film:
@@ -135,6 +142,24 @@ def test_the_map_decodes_pins_and_makes_a_strip(two: str, visit: Callable[..., A
     with page.expect_download() as sheet:
         page.locator("button.png").click()
     assert Image.open(sheet.value.path()).size[0] > 9 * 200
+
+
+def sentences_of(page: Any) -> None:
+    """The strip of a text run changes, its new words are marked, and it is taken away as lines."""
+    lines = page.locator(".strip .frame .sentence").all_inner_texts()
+    assert len(set(lines)) > 1
+    assert all(line.endswith("<img src=x onerror=alert(1)>") for line in lines)
+    marked = [page.locator(f".strip .frame:nth-child({k}) mark").count() for k in range(1, 10)]
+    assert marked == [0, *(words_changed(a, b) for a, b in pairwise(lines))]
+    page.wait_for_selector(".analogy:not([hidden]) .sentence")
+    with page.expect_download() as text:
+        page.locator(".paths >> text=Save text").click()
+    assert Path(text.value.path()).read_text().splitlines() == lines
+    assert page.locator("img, button.gif, button.png").count() == 0
+
+
+def words_changed(a: str, b: str) -> int:
+    return sum(one != other for one, other in zip(a.split(), b.split(), strict=True))
 
 
 def test_a_lasso_selects_and_its_vector_edits(two: str, visit: Callable[..., Any]) -> None:
