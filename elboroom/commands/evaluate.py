@@ -183,7 +183,8 @@ def _was_said(ctx: typer.Context, option: str) -> bool:
 
 def _value(value: float, error: float = 0.0) -> str:
     """A value as far as its error lets it be known; without one, at most four places."""
-    from elboroom.report.numbers import MINUS, rounded
+    from elboroom.plots.style import MINUS
+    from elboroom.report.numbers import rounded
 
     if error > 1e-4:
         return rounded(value, error).replace(MINUS, "-")
