@@ -143,6 +143,6 @@ class Atlas:
             if json.loads((folder / "tsne.json").read_text()) != {"seal": self._seal, "n": n}:
                 return None
             points = np.frombuffer((folder / "tsne.f32").read_bytes(), np.float32)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return points.reshape(n, 2) if points.size == 2 * n and np.isfinite(points).all() else None

@@ -191,8 +191,9 @@ def _fitted(run: Run, label: str) -> dict[str, Tensor]:
     counts = hot.sum(0)
     means = hot.T @ codes / counts.clamp_min(1).unsqueeze(1)
     spread = codes.std(0, unbiased=False).clamp_min(1e-6)
+    weights = dict[str, Tensor]()
     if own := _own_head(run, label):
-        weights, accuracy = {}, _right(own, *_labelled(run, label))
+        accuracy = _right(own, *_labelled(run, label))
     else:
         weights, accuracy = _taught(run, label, codes, y, spread)
     told = torch.tensor([float(spread.square().mean()), accuracy], dtype=torch.float64)
