@@ -108,7 +108,7 @@ def test_any_model_has_the_difference_of_class_means(plain: Run, monkeypatch: py
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        (TEXT, {"to": "angry"}, "unknown mood 'angry'"),
+        (TEXT, {"to": "angry"}, "mood has no value 'angry'"),
         (TEXT, {"to": "colour=red"}, "unknown label that this run changes 'colour'"),
         (TEXT, {"to": ""}, "--to is empty"),
         ([""], {"to": "good"}, "at least one word, and one of these is empty"),

@@ -93,7 +93,7 @@ def test_labels_are_said_by_name(folder: Path) -> None:
     names = run.spec.data["classes"]["label"]
     for number, name in enumerate(names):
         assert run.labelled(2, label=name).tolist() == [[float(i == number) for i in range(2)]] * 2
-    with pytest.raises(Problem, match=r"ugly.*choose from"):
+    with pytest.raises(Problem, match=r"label has no value .ugly.; it has"):
         run.labelled(label="ugly")
     with pytest.raises(Problem, match="not conditional on tense"):
         run.labelled(label="good", tense="past")
