@@ -21,6 +21,7 @@ from PIL import Image
 from shell import elbo
 
 from elboroom import cli
+from elboroom.methods import cards
 from elboroom.training.recipe import recipes
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +35,7 @@ PAGES = [
     )
     if path.name != "reproduce.md"
 ]
+METHODS = sorted(path for path in (ROOT / "docs/methods").glob("*.md") if path.name != "README.md")
 WAITING = ("explore", "chat")
 HUB = ("push", "pull")
 SMALL = ["--steps", "2", "--batch-size", "8", "--threads", "1", "--log-every", "1"]
@@ -41,8 +43,10 @@ IMAGES, WORDS = [*SMALL, "--net", "mlp-300"], [*SMALL, "--embed", "4", "--hidden
 STANDS_FOR = {  # small data of the same form
     "dsprites": "sprites.npz", "mnist": "sprites.npz", "ptb": "sentences.txt", "multi30k-fr-en": "pairs",
     "multi30k-en-fr": "pairs", "turkcorpus": "pairs", "dailydialog-replies": "talk.jsonl", "yelp-sentiment": "reviews.tsv",
+    "sentences": "polar.tsv",
 }  # fmt: skip
-TEXT = ("sentences.txt", "notes.tsv", "reviews.tsv", "talk.jsonl", "pairs", "pairs.tsv", "captions.jsonl")
+COLUMNS = {"talk.jsonl": ["--context-column", "context"], "polar.tsv": ["--label-column", "polarity"]}
+TEXT = ("sentences.txt", "notes.tsv", "reviews.tsv", "talk.jsonl", "pairs", "pairs.tsv", "captions.jsonl", "polar.tsv")
 TEXT_RUN = {"maps.md": "runs/dae-yelp-sentiment-0"}  # RUN of pages on text
 STUDY = """
 data = "sprites.npz"
@@ -80,12 +84,13 @@ def commands(page: Path) -> list[list[str]]:
     return [words for words in plain if words and words[0] == "elbo"]
 
 
-ALL = [(page, words) for page in PAGES for words in commands(page)]
+ALL = [(page, words) for page in (*PAGES, *METHODS) for words in commands(page)]
 
 
 def test_there_are_commands() -> None:
-    assert len(ALL) > 90
+    assert len(ALL) > 150
     assert {"README.md", "samplers.md", "text.md"} <= {page.name for page, _ in ALL}
+    assert {f"{name}.md" for name in cards()} <= {page.name for page, _ in ALL}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +142,8 @@ def staged(folder: Path) -> None:
     (folder / "reviews.tsv").write_text(
         "\n".join(f"{tag}\t{line}" for tag, line in zip(tags, short, strict=True)) + "\n"
     )
+    polar = "".join(f"{line}\t{tag}\n" for line, tag in zip(short, tags, strict=True))
+    (folder / "polar.tsv").write_text("text\tpolarity\n" + polar)
     (folder / "reviews.txt").write_text("\n".join(lines[:3]) + "\n")
     (folder / "notes.tsv").write_text("\n".join(["id\tbody", *(f"{i}\t{line}" for i, line in enumerate(lines))]) + "\n")
     talk = [{"text": line, "context": [f"how is w{i % 4} ?", "well ."]} for i, line in enumerate(lines)]
@@ -198,8 +205,9 @@ def _train(words: list[str]) -> list[str]:
     }
     rest = _without(words[3:] if words[2] == method else words[2:], gone)
     size = ["--size", "16"] if data == "photos/" else []
-    size += {"talk.jsonl": ["--context-column", "context"]}.get(data, ["--label", "shape"] * (method == "probe"))
+    size += COLUMNS.get(data, ["--label", "shape"] * (method == "probe"))
     size += ["--pretraining", "0.5"] * (method == "bst")  # one of two steps
+    size += ["--steps", "16"] * ("--cycles" in words)  # two a cycle of the example
     out = ["--out", f"runs/{method}-{Path(said).stem}-0", "--overwrite"]
     return ["elbo", "train", method, "--data", data, *rest, *small, *size, *out]
 
@@ -232,3 +240,20 @@ def test_every_command_of_a_page_runs(page: Path, stage: Path, monkeypatch: pyte
         assert left.returncode == 0, f"{shlex.join(words)} as {shlex.join(shortened(words))}: {left.stderr[-2000:]}"
         done.append(words)
     assert done or page.name in ("CONTRIBUTING.md", "explorer.md")
+
+
+def base_of(words: list[str]) -> list[str]:
+    """The command that trains the run under this one, by its name `runs/METHOD-DATA-0`."""
+    name = Path(words[words.index("--base") + 1]).name.removesuffix("-0")
+    method = max((known for known in cards() if name.startswith(f"{known}-")), key=len)
+    return ["elbo", "train", method, "--data", name.removeprefix(f"{method}-")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", METHODS, ids=lambda page: page.stem)
+def test_the_example_of_a_method_runs(page: Path, stage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(stage)
+    (words,) = commands(page)
+    for said in ([base_of(words)] if "--base" in words else []) + [words]:
+        left = elbo(*shortened(said)[1:])
+        assert left.returncode == 0, f"{shlex.join(said)} as {shlex.join(shortened(said))}: {left.stderr[-2000:]}"
