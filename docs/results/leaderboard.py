@@ -77,7 +77,7 @@ SUGGESTIONS = (
         "tokens",
         "style-vae",
         "--label LABEL",
-        "separates style from content; its runs are planned, not done",
+        "separates style from content; its numbers so far are in docs/results/style.md",
         "../style.md",
     ),
     Suggestion(

@@ -77,7 +77,7 @@ def why(found: dict[str, Any]) -> list[str]:
         told.append(f"Vectors were not measured; this is of {found['nearest']}.")
     if "suggested" in found:
         told.append(
-            f"No run was recorded for this purpose. The documents suggest it: {found['suggested']} ({found['page']})."
+            f"No records rank methods for this purpose. The documents suggest it: {found['suggested']} ({found['page']})."
         )
         if len(names := found.get("labels", ())) > 1:
             told.append(f"The labels that can be changed are {', '.join(names)}; this names the first.")

@@ -63,7 +63,7 @@ def test_at_the_command_line(tmp_path: Path) -> None:
     assert "--patience 3" in said.splitlines()[0]
     assert "before vamp-vae" in said
     said = elbo("recommend", "--data", tmp_path / "x.npy", "--for", "samples").stdout
-    assert "No run was recorded for this purpose" in said
+    assert "No records rank methods for this purpose" in said
     found = json.loads(elbo("recommend", "--data", tmp_path / "x.npy", "--for", "samples", "--json").stdout)
     assert found["suggested"]
     left = elbo("recommend", "--data", tmp_path / "x.npy", "--for", "fun")
