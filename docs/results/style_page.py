@@ -154,11 +154,23 @@ def scores(known: Records, plans: list[Plan], columns: dict[str, str], behind: s
         metrics = known[plan.name]["metrics"] if plan.name in known else {}
         cells = [_number(metrics.get(key + behind, {}).get("value")) for key in columns]
         body.append([_says(plan), *(cells if metrics else [WAITING, *[""] * (len(columns) - 1)])])
-    judged = next(
-        (known[plan.name]["metrics"].get(f"transfer_accuracy{behind}") for plan in plans if plan.name in known), None
-    )
-    note = f"\n\nThe judge: {judged['estimator']}." if judged and "transfer_accuracy" in columns else ""
-    return table(["", *columns.values()], [*first, *body, *last]) + note
+    return table(["", *columns.values()], [*first, *body, *last]) + _judge(known, plans, behind, columns)
+
+
+def _judge(known: Records, plans: list[Plan], behind: str, columns: dict[str, str]) -> str:
+    """Who judged the style, and which rows had a judge that read padding."""
+    name = f"transfer_accuracy{behind}"
+    measured = [(plan, known[plan.name]["metrics"]) for plan in plans if plan.name in known]
+    judged = [(plan, metrics[name]) for plan, metrics in measured if name in metrics]
+    if not judged or "transfer_accuracy" not in columns:
+        return ""
+    said = f"\n\nThe judge: {judged[0][1]['estimator']}."
+    if old := [_says(plan) for plan, found in judged if "judge" not in found.get("parts", {})]:
+        said += (
+            " An earlier judge let padding take part in its verdicts, so that some depended on the batch: on 1,000 reviews 37 "
+            f"differed between two ways to batch them. By it were judged: {'; '.join(old)}."
+        )
+    return said
 
 
 def _number(value: float | None) -> str:

@@ -80,7 +80,7 @@ def evaluate(
     ] = "",
     vectors: Annotated[
         Path | None,
-        typer.Option("--vectors", help="of transfer: word vectors as text, GloVe or word2vec",
+        typer.Option("--vectors", help="of transfer and replies: word vectors as text, GloVe or word2vec",
                      show_default="trained on the corpus"),
     ] = None,
     through: Annotated[

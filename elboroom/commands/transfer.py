@@ -53,9 +53,9 @@ def transfer(
     json: Json = False,
 ) -> None:  # fmt: skip
     """Say sentences in another style and keep their content; of images, show examples above what becomes of them."""
+    from elboroom.evaluate.subject import reads_pivot
     from elboroom.families.decoding import Beam
     from elboroom.runs.lifecycle import load
-    from elboroom.runs.transfer import reads_pivot
 
     run = load(folder)
     how = None if beam is None else Beam(beam, unknown=False)

@@ -184,10 +184,8 @@ def _by_moments(p: Patient) -> float:
     Of few draws covariances are noise, and variances alone are compared.
     """
     some = draws(p.held_out)
-    if min(map(len, some)) >= DRAWS * some[0].shape[1]:
-        q, prior = (gaussian_of(drawn) for drawn in some)
-    else:
-        q, prior = (Independent(Gauss(d.mean(0), d.std(0).clamp_min(1e-6)), 1) for d in some)
+    few = min(map(len, some)) < DRAWS * some[0].shape[1]
+    q, prior = (Independent(Gauss(d.mean(0), d.std(0).clamp_min(1e-6)), 1) if few else gaussian_of(d) for d in some)
     found = float(torch.distributions.kl_divergence(q, prior))
     return found if p.rate is None else min(found, p.rate)
 

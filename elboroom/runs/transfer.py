@@ -14,6 +14,7 @@ from torch import Tensor
 from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem, unknown
 from elboroom.data.tokens import MARKERS
+from elboroom.evaluate.subject import reads_pivot
 from elboroom.families.decoding import Beam, Decoding, Greedy
 from elboroom.families.reading import Blind
 from elboroom.families.styled import ClassMeans, Remembered
@@ -102,11 +103,6 @@ def transfer(
         raise Problem(f"{len(model)} examples to be like do not fit {len(z)}; give one, or one for each")
     styled = {name: model[:, means.where] for name, means in remembered.items()}
     return run.decode(_moved(remembered, z, styled, strength).numpy(), batch.u, decoding)
-
-
-def reads_pivot(run: Run) -> bool:
-    """Whether a run has no code of x and writes from a context alone, which then stands for x: its translation."""
-    return run.model.conditioner is not None and not run.latent
 
 
 def _written(

@@ -112,8 +112,8 @@ def _trained(texts: Sequence[str], y: Ints, chosen: Sequence[str], wanted: Ints,
                 kept_state = {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
             if best == 1.0 or epoch + 1 - at >= 2:
                 break
-    about = {"words": words, "trained_on": len(texts), "chosen_on": len(chosen), "chosen_accuracy": best, "epochs": at}
-    return kept_state, about
+    about = {"words": words, "judge": NAME, "trained_on": len(texts), "chosen_on": len(chosen), "chosen_accuracy": best}
+    return kept_state, about | {"epochs": at}
 
 
 def _ids(known: dict[str, int], sentences: Sequence[str]) -> Tensor:
