@@ -279,7 +279,10 @@ class Parts:
         made = family.make(parts, **self.options(*family.options))
         if narrow and isinstance(made, GaussianPosterior) and isinstance(made.net, RecurrentEncoder):
             made.net.begin_at(slice(parts.latent, None), LOG_NARROW)
-        p_z, p_x = parts._prior(law, made, fixed_prior), space.entry(parts, parts.likelihood(skip=skip, decoders=decoders))
+        p_z, p_x = (
+            parts._prior(law, made, fixed_prior),
+            space.entry(parts, parts.likelihood(skip=skip, decoders=decoders)),
+        )
         return LatentModel(made, p_z, p_x, blocks, conditioner=parts.conditioner())
 
     def _sized(self, latent: int) -> Parts:
