@@ -11,7 +11,7 @@ from elboroom.core.problem import Problem, unknown
 from elboroom.data.arrays import dataset
 from elboroom.data.dataset import DataSet
 from elboroom.data.labels import columns_of
-from elboroom.data.lines import LABEL, NONE, TABLES, TEXT_COLUMNS, table
+from elboroom.data.lines import LABEL, NONE, TABLES, TEXT_COLUMNS, is_number, table
 from elboroom.data.text import Reading
 
 FIRST = 20  # rows that decide whether a table has numbers
@@ -33,29 +33,8 @@ def is_numeric(path: Path, reading: Reading | None = None) -> bool:
         return False
     labels = _labels(header, asked)
     return all(
-        _is_number(cell) for cells in rows for name, cell in zip(header, cells, strict=True) if name not in labels
+        is_number(cell) for cells in rows for name, cell in zip(header, cells, strict=True) if name not in labels
     )
-
-
-def words_among_numbers(path: Path, reading: Reading | None = None) -> list[str]:
-    """The columns that hold words in a table of which most hold numbers, where nobody said which is text or a label."""
-    asked = reading or Reading()
-    if (
-        path.suffix.lower() not in TABLES
-        or not path.is_file()
-        or asked.text_column
-        or asked.label_column
-        or asked.columns
-    ):
-        return []
-    try:
-        header, *rows = [cells for _, cells in islice(table(path, asked.encoding), 1 + FIRST)] or [[]]
-    except Problem:
-        return []
-    if not rows or any(name.strip().lower() in TEXT_COLUMNS for name in header):
-        return []
-    words = [name for place, name in enumerate(header) if not all(_is_number(cells[place]) for cells in rows)]
-    return words if 0 < len(words) < len(header) / 2 else []
 
 
 def load(path: Path, reading: Reading | None = None) -> DataSet:
@@ -65,7 +44,7 @@ def load(path: Path, reading: Reading | None = None) -> DataSet:
         raise Problem(f"{path} is a table of numbers; of the options for text it takes --label-column and --encoding")
     rows = list(table(path, asked.encoding))
     header = rows[0][1]
-    named = not all(_is_number(cell) for cell in header)
+    named = not all(is_number(cell) for cell in header)
     names = [name or f"column {place + 1}" for place, name in enumerate(header)] if named else []
     labels = _labels(names, asked)
     for label in labels:
@@ -92,14 +71,6 @@ def _labels(header: list[str], asked: Reading) -> list[str]:
     """The columns that are labels: those that were said, or else one that is called label."""
     said = [name.strip() for name in asked.label_column.split(",") if name.strip()]
     return [] if said == [NONE] else said or [name for name in header if name.strip().lower() == LABEL]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _number(cell: str, line: int, path: Path) -> float:

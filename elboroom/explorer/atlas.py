@@ -126,9 +126,9 @@ class Atlas:
         kept = self._kept(len(codes))
         if kept is not None:
             return kept
-        from elboroom.plots.sentences import _flattened
+        from elboroom.plots.sentences import flattened
 
-        points: Floats = np.ascontiguousarray(_flattened(codes.astype(np.float64)), np.float32)
+        points: Floats = np.ascontiguousarray(flattened(codes.astype(np.float64)), np.float32)
         try:
             folder.mkdir(exist_ok=True)
             write(folder / "tsne.f32", points.tobytes())

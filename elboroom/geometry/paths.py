@@ -9,11 +9,20 @@ from torch import Tensor
 
 from elboroom.core.problem import Problem
 
+MANY = 100_000  # points, all of which are decoded
+
+
+def check_points(points: int, what: str) -> None:
+    """Refuses a way of fewer points than its two ends, or of more than anybody looks at."""
+    if points < 2:
+        raise Problem(f"{what} needs at least 2 points, not {points}")
+    if points > MANY:
+        raise Problem(f"{what} has at most {MANY:,} points")
+
 
 def spread(points: int = 10, reach: float = 3.0) -> Tensor:
     """Equally spaced points on [-reach, reach], (points,)."""
-    if points < 2:
-        raise Problem(f"a traversal needs at least 2 points, not {points}")
+    check_points(points, "a traversal")
     if not 0 < reach < math.inf:
         raise Problem(f"the reach of a traversal must be a finite number above 0, not {reach:g}")
     return torch.linspace(-reach, reach, points)
@@ -29,8 +38,7 @@ def along(z: Tensor, dims: list[int], values: Tensor) -> Tensor:
 
 def line(a: Tensor, b: Tensor, points: int = 10) -> Tensor:
     """(1 - t) a + t b for t from 0 to 1, (points, J)."""
-    if points < 2:
-        raise Problem(f"an interpolation needs at least 2 points, not {points}")
+    check_points(points, "an interpolation")
     t = torch.linspace(0, 1, points, device=a.device, dtype=a.dtype).unsqueeze(1)
     return (1 - t) * a + t * b
 

@@ -67,7 +67,7 @@ def style_map(run: Run, n: int = 1000) -> Figure:
     parts = {name: where for name, where in run.model.blocks.items() if name != WHOLE}
     figure = Figure(figsize=(3.6 * len(parts), 3.4), layout="constrained")
     for ax, (name, where) in zip(np.atleast_1d(figure.subplots(1, len(parts))), parts.items(), strict=True):
-        xy = _flattened(split.codes[0].double().numpy()[:, where])
+        xy = flattened(split.codes[0].double().numpy()[:, where])
         ax.scatter(
             xy[:, 0], xy[:, 1], s=5, c=[SEVERAL[k % len(SEVERAL)] for k in values], linewidths=0, rasterized=True
         )
@@ -81,7 +81,7 @@ def style_map(run: Run, n: int = 1000) -> Figure:
     return figure
 
 
-def _flattened(codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def flattened(codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Codes in the plane, by t-SNE, (n, 2)."""
     perplexity = min(30.0, (len(codes) - 1) / 3)
     spread = codes.std(0)
@@ -104,7 +104,7 @@ def _dots(names: Sequence[str]) -> list[Line2D]:
 def code_map(run: Run, n: int = 1000) -> Figure:
     """t-SNE of the codes of some examples, sentences or images, coloured by the first label where there is one."""
     split = run.split(most=n)
-    xy = _flattened(split.codes[0].double().numpy())
+    xy = flattened(split.codes[0].double().numpy())
     figure = Figure(figsize=(5.4, 4.2), layout="constrained")
     ax = figure.subplots()
     label = next(iter(run.data.about.labels), None)

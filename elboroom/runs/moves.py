@@ -36,6 +36,7 @@ def interpolate(
     run: Run, a: Any, b: Any, points: int, spherical: bool, decoding: Decoding | None, u: ArrayLike | None
 ) -> Any:
     """The way from a to b; see `Run.interpolate`."""
+    paths.check_points(points, "an interpolation")
     left, right = (as_batch(run, x, u) for x in (a, b))
     if len(left.x) != len(right.x):
         raise Problem(f"{len(left.x)} examples and {len(right.x)} cannot be paired; give as many of each")

@@ -11,8 +11,10 @@ import torch
 from torch import nn
 
 from elboroom.core.model import LatentModel
+from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.families.ball import Wrapped, WrappedPrior
+from elboroom.geometry import paths
 from elboroom.geometry.ball import Ball
 from elboroom.geometry.spaces import Euclidean, Hyperbolic, Sphere, space_of
 from elboroom.runs.lifecycle import train
@@ -97,3 +99,10 @@ def test_samples_of_the_ball_are_decoded_from_where_they_were_drawn(pixels: Data
     far = torch.cat([ball.log0(z)[0].norm(dim=-1) for z in seen])
     assert len(far) == 300
     assert abs(far.mean().item() - 11.3) < 0.2
+
+
+@pytest.mark.parametrize("points", [1, 10**30])
+def test_a_way_has_two_points_or_more_and_not_endlessly_many(points: int) -> None:
+    for way in (paths.spread, lambda n: paths.line(torch.zeros(2), torch.ones(2), n)):
+        with pytest.raises(Problem, match=r"at least 2 points|at most 100,000 points"):
+            way(points)
