@@ -180,11 +180,21 @@ def _usage(error: Any) -> str:
     text = " ".join(error.format_message().split())
     name = getattr(error, "option_name", None)
     if name is not None and getattr(error, "ctx", None) is not None:
-        flags = [flag for parameter in error.ctx.command.params for flag in getattr(parameter, "opts", [])]
-        ours = ALIASES.get(name.lower().replace("_", "-"))
-        hint = f"; did you mean '{ours}'?" if ours in flags else nearest(name, flags)
-        text = f"{error.ctx.command_path} has no option {name}{hint}"
+        text = f"{error.ctx.command_path} has no option {name}{_hint(error.ctx, name)}"
     return text
+
+
+def _hint(ctx: Any, name: str) -> str:
+    """The option of this command that another program calls so, the methods that have it, or the nearest by its letters."""
+    flags = [flag for parameter in ctx.command.params for flag in getattr(parameter, "opts", [])]
+    if (ours := ALIASES.get(name.lower().replace("_", "-"))) in flags:
+        return f"; did you mean '{ours}'?"
+    if ctx.parent is not None and ctx.parent.info_name == "train":
+        from elboroom.commands.catalogue import having
+
+        if others := having(name.strip("-").replace("-", "_")):
+            return f", which is an option of {', '.join(others[:3])}{' and others' if len(others) > 3 else ''}"
+    return nearest(name.strip("-"), [flag.strip("-") for flag in flags]).replace("'", "'--", 1)
 
 
 def _leave(sentence: str, code: int) -> None:

@@ -83,6 +83,12 @@ def entry(name: str) -> Entry:
     return _entry(card(name))
 
 
+def having(option: str) -> list[str]:
+    """The methods that have an option of this name of their own, those that are called after it first."""
+    found = [name for name in names() if option in entry(name).options]
+    return sorted(found, key=lambda name: (not name.startswith(option), len(name)))
+
+
 def shared() -> dict[str, list[Flag]]:
     """The flags that every method has, by their section of the help."""
     if _is_current():

@@ -49,6 +49,11 @@ def truncated_png(folder: Path) -> Path:
 MISTAKES: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
     "unknown method": (lambda t, x: ["train", "beta-va"], "did you mean 'beta-vae'?"),
     "unknown data": (lambda t, x: ["train", "vae", "--data", "dsprite"], "did you mean 'dsprites'?"),
+    "option of another method": (
+        lambda t, x: ["train", "vae", "--data", x, "--beta", 4],
+        "train vae has no option --beta, which is an option of beta-vae, beta-tcvae, ",
+    ),
+    "no such option": (lambda t, x: ["train", "vae", "--betta", 4], "train vae has no option --betta\n"),
     "unknown option": (lambda t, x: ["train", "beta-vae", "--bet", 3], "did you mean '--beta'?"),
     "option of other programs": (lambda t, x: ["train", "vae", "--learning-rate", 1], "did you mean '--lr'?"),
     "epochs of other programs": (lambda t, x: ["train", "vae", "--num-epochs", 1], "did you mean '--epochs'?"),
