@@ -31,7 +31,7 @@ def test_what_was_chosen_is_in_the_title_and_the_folder(
     code, _, err = elbo("interpolate", run, "--spherical")
     assert (code, "--spherical has no effect" in err) == (2, True)
     code, _, err = elbo("encode", run, "--out", tmp_path / "codes.txt")
-    assert (code, "a .npy file" in err) == (2, True)
+    assert (code, "must be a .npy or .csv file" in err) == (2, True)
 
 
 def test_a_recipe_stands_for_what_is_not_said(images: Path, elbo: Elbo, tmp_path: Path) -> None:
