@@ -46,8 +46,10 @@ docs: setup  ## the page of every method, the catalogue of the commands, the res
 	$(BIN)/python docs/site/build.py
 
 same: setup  ## does the work tree train, measure and draw what BASE does, bit for bit? make same BASE=commit
-	$(BIN)/python tools/same.py $(BASE) --words
-	$(BIN)/python tools/same.py $(BASE) --runs
+	@same=0; \
+	$(BIN)/python tools/same.py $(BASE) --words || same=1; \
+	$(BIN)/python tools/same.py $(BASE) --runs || same=1; \
+	exit $$same
 
 clean:
 	rm -rf $(VENV) .bench-venv build *.egg-info
