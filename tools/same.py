@@ -97,11 +97,17 @@ def _data(folder: Path) -> dict[str, str]:
     return {"pixels": "pixels.npz", "vectors": "vectors.npz"} | dict.fromkeys(READ, "words.tsv")
 
 
-def _cases(wide: bool) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """(name, method, kind of data, options)."""
+def _cards() -> dict[str, Any]:
+    """Every method of the tree."""
     import elboroom.methods  # noqa: F401
 
-    cards = _find("cards", "elboroom.build.registry", "elboroom.methods.registry")()
+    cards: dict[str, Any] = _find("cards", "elboroom.build.registry", "elboroom.methods.registry")()
+    return cards
+
+
+def _cases(wide: bool) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """(name, method, kind of data, options)."""
+    cards = _cards()
     axes = ("elboroom.build.axes", "elboroom.methods.axes")
     posteriors, priors = list(_find("POSTERIORS", *axes)), list(_find("PRIORS", *axes))
     for kind in ("pixels", "tokens", "vectors"):
@@ -180,7 +186,7 @@ class Bench:
 
     def __init__(self, folder: Path, before: dict[str, Any]) -> None:
         self.folder, self.before, self.files = folder, before, _data(folder)
-        self.cards = _find("cards", "elboroom.build.registry", "elboroom.methods.registry")()
+        self.cards = _cards()
 
     def train(self, case: str, method: str, kind: str, more: dict[str, Any], out: str = "run") -> dict[str, Any]:
         """The result of a case."""
@@ -307,6 +313,8 @@ def compare_cases(commit: str, wide: bool, jobs: int, words: bool) -> int:
     for case in before.keys() & now.keys() if words else ():
         if (old := before[case].get("refused", "")) != (new := now[case].get("refused", "")):
             print(f"{case}\n  - {old}\n  + {new}")
+    for case in (case for case in before if "failed" in before[case] and case not in different):
+        print(f"{case}: failed in both: {before[case]['failed']}")
     if idle := _never_trained(before):
         print(f"no case trains {', '.join(idle)}: say in AT_WORK what they need")
     kinds = Counter(map(_outcome, before.values()))
