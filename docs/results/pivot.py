@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import style
 import translation
 from records import KEPT, ROOT, Plan, claimed, records, work
+from records import train as train_plan
 from style_page import COLUMNS, REFERENCES, scores
 from tables import Records, table
 
@@ -124,6 +125,9 @@ def train(names: list[str]) -> None:
     if bst := [plan for plan in chosen if plan in BST]:
         for plan, data in ((THERE, "multi30k-en-fr"), (BACK, "multi30k-fr-en")):
             work([plan], translation.measure, data, **translation.COMMON)
+            with claimed(plan) as mine:  # its record may be older than this machine
+                if mine and not PIVOT.exists():
+                    train_plan(plan, data, **translation.COMMON)
         with claimed(Plan(PIVOT.name, "")) as mine:
             if mine and not (KEPT / ROUND).exists():
                 captions()

@@ -36,8 +36,15 @@ class Plan:
         return ROOT / "runs" / self.name
 
     def finished(self) -> bool:
-        """Whether its record is kept."""
-        return (KEPT / self.name / "metrics.json").exists()
+        """Whether its record is kept, and is of the defaults of today."""
+        kept = KEPT / self.name
+        return (kept / "metrics.json").exists() and not outdated(json.loads((kept / "spec.json").read_text()))
+
+
+def outdated(spec: dict[str, Any]) -> bool:
+    """Whether a run on text is of the time before trunk c, when Adam too began with the small weights of SGD."""
+    small = spec["model"].get("trunk") == "a" and spec["fit"].get("optimiser", "adam") != "sgd"
+    return small and spec["data"]["about"]["kind"] == "tokens"
 
 
 def train(plan: Plan, data: str, **common: Any) -> Run:
