@@ -49,6 +49,7 @@ AT_WORK: dict[str, dict[str, Any]] = {  # options that put memory and second sta
     "control-vae": {"target": 0.6, "ki": 0.01, "ramp": 0.0},
     "mdr-vae": {"rate": 200.0},
     "lm": {"latent": None},
+    "vae-cyclical": {"cycles": 1},
     "seq2seq": {"latent": None},
     "bst": {"latent": None, "pretraining": 0.5},
     "style-vae": {"latent": None, "style_size": 2, "content_size": 3},
@@ -174,7 +175,7 @@ def _one(method: str, source: str, out: Path, options: dict[str, Any], base: Pat
             if idle and idle[1].replace("-", "_") in options and idle[1] != "given":
                 del options[idle[1].replace("-", "_")]
                 continue
-            return {"refused": str(problem)}
+            return {"refused": str(problem).replace(f"{out.parent}{os.sep}", "")}
         spec = json.loads((out / "spec.json").read_text())
         said = {k: v for part in ("options", "model", "fit") for k, v in spec[part].items()}
         log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
