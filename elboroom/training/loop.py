@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from elboroom.core import distributed
 from elboroom.core.batch import Batch
 from elboroom.core.draw import Draw
-from elboroom.core.freeze import freeze
+from elboroom.core.freeze import freeze, thawed
 from elboroom.core.method import Method, Player, cost, once
 from elboroom.core.objective import Loss
 from elboroom.core.optimiser import clip
@@ -125,7 +125,7 @@ def refuse_parts(method: Trainable, fit: Fit, kind: Kind) -> None:
     """Refuses to take a batch in parts where that would not be what the whole batch gives."""
     parts = fit.accumulate
     coupled = next((getattr(part, "name", type(part).__name__) for part in method.coupled), None)
-    normed = next((type(module).__name__ for module in method.modules() if isinstance(module, _BatchNorm)), None)
+    normed = next((type(module).__name__ for module in thawed(method) if isinstance(module, _BatchNorm)), None)
     if coupled or normed:
         raise Problem(
             f"--accumulate {parts}: {coupled or normed} needs all examples of a batch together; remove --accumulate"

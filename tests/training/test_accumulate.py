@@ -95,6 +95,12 @@ def test_what_couples_the_examples_of_a_batch_is_refused(name: str, pixels: Data
     assert not (tmp_path / "run").exists()
 
 
+def test_batch_norm_that_stands_frozen_is_not_in_the_way(bench: Bench, tmp_path: Path) -> None:
+    """A frozen base takes its running averages, of whatever batch."""
+    options = {**FIT, **bench.options, "base": bench.whole("bn-vae").folder}
+    train("probe", bench.data, tmp_path / "run", accumulate=2, **options)
+
+
 def test_batch_norm_of_ones_own_is_refused(pixels: DataSet, tmp_path: Path) -> None:
     class Encoder(torch.nn.Module):
         def __init__(self) -> None:
