@@ -103,7 +103,8 @@ class Spec(BaseModel):
     model: Choices
     fit: Fit
     data: dict[str, Any]  # as Described has it
-    until: int = Field(ge=1, le=2 * MANY)  # the step at which the run ends; more than fit.steps if it was prolonged
+    # The step at which the run ends: fewer than fit.steps if a watch has ended it, more if it was prolonged.
+    until: int = Field(ge=1, le=2 * MANY)
     own: list[str] = Field(default_factory=list)  # what the user handed in: data, encoder, decoder
     suited: list[str] = Field(default_factory=list)  # the options that nobody said, chosen for the data
     warm: str = ""  # the run whose weights it started from

@@ -79,7 +79,10 @@ def validated(method: Method, batches: Iterable[Batch]) -> Tensor:
 
 
 class Plateau(Watch):
-    """Ends the run after `patience` looks without a better value on the validation split; the best is kept."""
+    """Ends the run after `patience` looks without a better value on the validation split; the best is kept.
+
+    A run that is prolonged after that waits as long again.
+    """
 
     best: Tensor
     waited: Tensor
@@ -97,7 +100,7 @@ class Plateau(Watch):
         self.last = value.item()
         self.improved = self.last < self.best.item()
         self.best.copy_(torch.minimum(self.best, value))
-        self.waited.copy_(torch.zeros_like(self.waited) if self.improved else self.waited + 1)
+        self.waited.copy_(torch.zeros_like(self.waited) if self.improved else self.waited % self.patience + 1)
         return int(self.waited) >= self.patience
 
     def told(self) -> dict[str, float]:
@@ -108,7 +111,8 @@ class Halving(Watch):
     """Halves the learning rate when the validation loss has not improved for `patience` looks (He et al. 2019).
 
     The best weights are then restored and the optimisers of the run begin anew; from there on a look has to be as good as the
-    one that led to the halving. The first look that may halve is number `start`; after `times` halvings the run ends.
+    one that led to the halving. The first look that may halve is number `start`; after `times` halvings the run ends, and
+    after one more if it is prolonged.
     """
 
     best: Tensor  # loss of all looks
@@ -149,7 +153,7 @@ class Halving(Watch):
             self.halvings += 1
             self.waited.zero_()
             self._restore(method)
-        return int(self.halvings) >= self.times
+        return halve and int(self.halvings) >= self.times
 
     def _restore(self, method: Method) -> None:
         """The best weights, and optimisers that remember nothing."""

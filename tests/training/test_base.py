@@ -206,6 +206,20 @@ def test_it_resumes_bit_for_bit_after_its_base_has_moved(
     assert elboroom.load(run, data=told).step == 50
 
 
+def test_a_run_that_has_ended_is_not_trained_on_where_its_base_is_told(
+    under: Run, told: DataSet, tmp_path: Path
+) -> None:
+    base, run = tmp_path / "base", tmp_path / "run"
+    shutil.copytree(under.folder, base)
+    elboroom.train("probe", told, run, base=base, patience=1, look_every=1, **HEAD | {"lr": 50.0})
+    state, end = newest(run).state, newest(run).step
+    assert end < HEAD["steps"]
+    base.rename(tmp_path / "elsewhere")
+    elboroom.resume(run, data=told, base=tmp_path / "elsewhere")
+    assert newest(run).step == end
+    same(newest(run).state, state)
+
+
 def test_other_weights_are_refused(under: Run, told: DataSet, tmp_path: Path) -> None:
     """Forged with a checksum that fits, or trained on."""
     base, run = tmp_path / "base", tmp_path / "run"

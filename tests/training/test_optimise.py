@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,61 @@ def test_a_run_ends_after_its_halvings_with_the_best_weights(pixels: DataSet, tm
         if name.startswith("model."):
             assert torch.equal(state[name], tensor)
     assert negative_elbo(run.model, held_out(run.data, (), CPU)).item() == pytest.approx(min(seen), rel=1e-6)
+
+
+WATCHED: dict[str, dict[str, Any]] = {
+    "patience": {"patience": 2, "look_every": 1, "decay": "none"},
+    "plateau": {**PLATEAU, "decay_times": 2},
+}
+
+
+@pytest.fixture(scope="module", params=WATCHED)
+def ended(request: pytest.FixtureRequest, pixels: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose rate is so large that looks get worse: a watch ended it before its 40 steps."""
+    torch.set_num_threads(1)
+    options = {**FIT, "steps": 40, "net": "mlp-300", "optimiser": "sgd", "lr": 0.5, "clip": 1.0, "checkpoint_every": 1}
+    folder = tmp_path_factory.mktemp("ended") / "run"
+    return train("vae", pixels, folder, **{**options, **WATCHED[request.param]}).folder
+
+
+def test_a_run_that_a_watch_has_ended_is_complete_and_can_be_prolonged(
+    ended: Path, pixels: DataSet, tmp_path: Path
+) -> None:
+    end = newest(ended).step
+    assert end < 40
+    for more in (None, 3):
+        folder = tmp_path / str(more)
+        shutil.copytree(ended, folder)
+        if more is None:
+            with pytest.raises(Problem, match=f"is complete at step {end}; to train longer, use --steps MORE"):
+                resume(folder, data=pixels)
+            same(newest(folder).state, newest(ended).state)
+        else:
+            resume(folder, more, data=pixels)
+            assert end < newest(folder).step <= end + more
+
+
+def test_a_crash_between_the_end_and_its_checkpoint_loses_neither(ended: Path, pixels: DataSet, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(ended, folder)
+    for file in (folder / "checkpoints").glob(f"step-{newest(ended).step:09d}.*"):
+        file.unlink()
+    resume(folder, data=pixels)
+    same(newest(folder).state, newest(ended).state)
+    assert (folder / "log.jsonl").read_text() == (ended / "log.jsonl").read_text()
+    assert (folder / "spec.json").read_text() == (ended / "spec.json").read_text()
+
+
+def test_a_run_that_is_prolonged_waits_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    plateau, seen = watches.Plateau(2, 1), []
+    plateau.attach(lambda: [], 1)
+    method = card("vae").build(Parts(dataset(np.zeros((40, 6), np.float32)).about, Choices(latent=2)), {})
+    for loss in (1, 2, 2, 2, 2):
+        monkeypatch.setattr(watches, "validated", lambda *_, loss=loss: torch.tensor(loss, dtype=torch.float64))
+        seen.append(plateau.look(method, 1))
+    assert seen == [False, False, True, False, True]
+    ends = [over for _, _, over in looked([1, 2, 2, 1, 2, 2], monkeypatch, times=1)]
+    assert ends == [False, False, True, False, False, True]
 
 
 # -- the average -------------------------------------------------------------------------------------------------------
