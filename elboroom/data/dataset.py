@@ -340,7 +340,7 @@ class DataSet:
         `others` are those of the sequences beside x that have tokens of their own.
         """
         if self._under is not None:
-            return self._under.read_with(tokeniser, others).with_kinds(self.about.kinds)
+            return self._under.read_with(tokeniser, others).with_kinds(self.draft.kinds)
         if self._text is None and tokeniser and self.tokeniser and self.tokeniser.to_json() == tokeniser.to_json():
             return self
         if self._text is None:

@@ -191,6 +191,20 @@ def own_files(about: About) -> dict[str, str]:
     return {name: f"tokeniser-{name}.json" for name, found in about.sequences.items() if not found.shared}
 
 
+def words_of(folder: Path, spec: Spec) -> tuple[Tokeniser, dict[str, Tokeniser]] | None:
+    """The tokens of x, and of what is beside it, as a run keeps them; None where it keeps none yet, or has no text."""
+    files = [TOKENISER, *own_files(spec.about).values()]
+    if spec.about.kind != "tokens" or not all((folder / file).exists() for file in files):
+        return None
+    words = kept(folder / TOKENISER)
+    if words.size != spec.about.levels:
+        raise Problem(
+            f"{folder / TOKENISER} has {words.size:,} tokens, and this run was trained on {spec.about.levels:,}: delete it, "
+            "and it is made anew from the data"
+        )
+    return words, own_words(folder, spec)
+
+
 def _words(folder: Path, spec: Spec) -> Tokeniser | None:
     return kept(folder / TOKENISER) if spec.about.kind == "tokens" else None
 

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ from elboroom.data.dataset import DataSet
 from elboroom.data.fields import said_kinds
 from elboroom.families.recalled import Recalled
 from elboroom.nets.fast.memory import flush_denormals
-from elboroom.training.base import found_at, in_order, read_like, stand
+from elboroom.training.base import found_at, in_order, read_like, stand, words_of
 from elboroom.training.batches import Batches, reseed
 from elboroom.training.checkpoint import Checkpoints, Pending, check_state, write_json
 from elboroom.training.fit import MANY, Fit
@@ -153,6 +153,8 @@ def data_of(spec: Spec, own: Own) -> DataSet:
         data = read_like(data, Path(ground.folder), spec.card.base_reads)
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
+    if data.is_read and own.folder is not None and (words := words_of(own.folder, spec)):
+        data = data.read_with(*words)  # which would be learnt again from the same sentences
     data = split(data, spec.fit, spec.card.looks)
     if data.split_hash != spec.data.get("rows", data.split_hash):
         raise Problem(f"the data at '{spec.data['source']}' has another split than when this run was trained")
@@ -168,7 +170,10 @@ def device_of(fit: Fit) -> str:
 
 
 def launch(ready: Prepared, folder: Path, bar: Bar = Silence) -> None:
-    """Trains in this process, or through Fabric in one process a device; each of several prepares its own."""
+    """Trains in this process, or through Fabric in one process a device; each of several prepares its own.
+
+    These read the tokeniser that the folder has by now.
+    """
     fit, kind = ready.spec.fit, device_of(ready.spec.fit)
     if fit.devices == 1 and fit.precision == "32-true":
         return _train(torch.device(kind), nullcontext, ready, folder, bar)
@@ -196,7 +201,7 @@ def _problem_in(text: str) -> Problem | None:
 
 def _work(fabric: Any, spec: Spec, folder: Path, own: Own, bar: Bar, ready: Prepared | None) -> None:
     """One process of a run that Fabric launched; all leave together, or the last would lose its peers."""
-    _train(fabric.device, fabric.autocast, ready or prepare(spec, own), folder, bar)
+    _train(fabric.device, fabric.autocast, ready or prepare(spec, replace(own, folder=folder)), folder, bar)
     fabric.barrier()
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -281,6 +286,8 @@ def _run(
                 show(step, {})
             if best:
                 save("best")
+            if ended and step < spec.until and checkpoints is not None:  # first, so that a crash between loses nothing
+                spec.model_copy(update={"until": step}).write(folder)
             if due or asked:  # a stop adds no line to the log
                 save()
             if ended:
@@ -325,9 +332,10 @@ def prolonged(spec: Spec, done: int, more: int | None) -> Spec:
         raise Problem(f"--steps {more}: must be 1 to {MANY:,}")
     if more is None and done >= spec.until:
         raise Problem(f"the run is complete at step {done:,}; to train longer, use --steps MORE")
-    if more is not None and spec.fit.rate(spec.fit.steps) == 0:
+    until = spec.until + (more or 0)
+    if more is not None and until > spec.fit.steps and spec.fit.rate(spec.fit.steps) == 0:
         raise Problem(
             f"the learning rate of this run is 0 from step {spec.fit.steps:,} on, where more steps change nothing: "
             "train anew with more --steps, or with --lr-end above 0"
         )
-    return spec.model_copy(update={"until": spec.until + (more or 0)})
+    return spec.model_copy(update={"until": until})
