@@ -27,6 +27,7 @@ class Heading(BaseModel):
     method: str
     step: int = Field(ge=0)
     seed: int = Field(ge=0)
+    id: str = ""
     title: str = ""
     parameters: int = Field(0, ge=0)
 

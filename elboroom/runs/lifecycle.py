@@ -28,7 +28,7 @@ from elboroom.loggers import Logs, named
 from elboroom.runs.ending import show
 from elboroom.runs.run import Run, rebuilt
 from elboroom.training import session
-from elboroom.training.base import found_at, grounded, inherited, own_files, own_words, read_like
+from elboroom.training.base import carried, found_at, grounded, inherited, own_files, own_words, read_like
 from elboroom.training.checkpoint import Checkpoints, newest, write_json
 from elboroom.training.recipe import find
 from elboroom.training.session import Bar, Own, Prepared, Silence
@@ -147,7 +147,7 @@ def _resumed(
     logger: str,
 ) -> Run:
     checkpoint = Checkpoints(folder / "checkpoints").newest()
-    own = Own(_handed(data, spec), encoder, decoder, Path(base) if base else None, folder)
+    own = Own(_handed(data, spec), encoder, decoder, Path(base) if base else carried(folder, spec), folder)
     if base is not None:
         session.build(spec, own)  # which refuses another run than that
         spec = spec.model_copy(update={"base": found_at(spec, own.base)})
@@ -202,7 +202,8 @@ def load(
     """
     folder = _here(folder)
     spec = Spec.read(folder)
-    return _loaded(folder, spec, Own(_handed(data, spec), encoder, decoder, Path(base) if base else None))
+    under = Path(base) if base else carried(folder, spec)
+    return _loaded(folder, spec, Own(_handed(data, spec), encoder, decoder, under))
 
 
 def _here(folder: str | Path) -> Path:

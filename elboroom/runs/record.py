@@ -19,9 +19,9 @@ FILE = "metrics.json"
 
 def kept(run: Run) -> dict[str, Any]:
     """What is there of this checkpoint, under the heading of the run."""
-    own = {"method": run.spec.method, "step": run.step, "seed": run.spec.fit.seed}
+    own = {"method": run.spec.method, "step": run.step, "seed": run.spec.fit.seed, "id": run.spec.id}
     found = remade(run.folder / FILE, check_numbers)
-    ours = own.items() <= found.get("run", {}).items()
+    ours = own.items() <= (own | {"method": ""} | found.get("run", {})).items()  # which had no id once
     return (found if ours else {}) | {"run": own | {"title": run.spec.title, "parameters": run.parameters}}
 
 

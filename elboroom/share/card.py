@@ -107,6 +107,8 @@ def _limits(run: Run, spec: Spec) -> str:
     ]
     if "data" in spec.own:
         told.append("The data was handed in from Python and is not shared: what measures it needs the data again.")
+    if spec.base is not None:
+        told.append("The run that it stands on is in its folder `base`, without what its optimisers remember.")
     if spec.own and {"encoder", "decoder"} & set(spec.own):
         told.append("Its nets are its maker's own code, which has to be handed in again to load it.")
     return "\n".join(f"- {_plain(sentence)}" for sentence in told)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -17,8 +16,8 @@ from elboroom.core.problem import Problem
 from elboroom.data.tokens import TOKENISER, kept
 from elboroom.share.card import FILE as CARD
 from elboroom.share.card import card, nameless, paths
-from elboroom.share.places import Entry, Place
-from elboroom.training.base import own_files
+from elboroom.share.places import ALLOWED, DEEP, Entry, Place
+from elboroom.training.base import CARRIED, carried, own_files
 from elboroom.training.checkpoint import Checkpoints
 from elboroom.training.spec import Spec
 
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
     from elboroom.runs.run import Run
 
 NEEDED = ("spec.json",)
-ALLOWED = re.compile(
-    r"spec\.json|metrics\.json|report\.html|tokeniser(-[a-z]+)?\.json|README\.md"
-    r"|checkpoints/(best|step-\d{1,12})\.(safetensors|json)"
-)
+LEFT = ("report.html",)  # a page of a stranger, which a browser would run
 
 
 def packed(run: Run, address: str, weights: bool = False) -> dict[str, bytes]:
@@ -37,18 +33,33 @@ def packed(run: Run, address: str, weights: bool = False) -> dict[str, bytes]:
 
     weights: without what optimisers remember, which is two thirds of a checkpoint and of use to `resume` alone.
     """
-    spec, folder = nameless(run.spec), run.folder
-    stem = _stem(folder, best=run.spec.fit.looks)
-    names = [TOKENISER, *own_files(spec.about).values(), "metrics.json", "report.html"]
-    kept = [f"checkpoints/{stem}.safetensors", f"checkpoints/{stem}.json"]
-    files = {name: (folder / name).read_bytes() for name in (*names, *kept) if (folder / name).is_file()}
+    folder = run.folder
+    files = _model(folder, run.spec, weights)
+    for name in ("metrics.json", "report.html"):
+        if (folder / name).is_file():
+            files[name] = _without((folder / name).read_bytes(), [*paths(run.spec), str(folder.resolve())])
+    files[CARD] = card(run, nameless(run.spec), address).encode()
+    return files
+
+
+def _model(folder: Path, spec: Spec, weights: bool, deep: int = 0) -> dict[str, bytes]:
+    """What a run is loaded from, and in a folder of its own the run that it stands on."""
+    if deep > DEEP:
+        raise Problem(f"{folder} is run {deep} of those that stand on one another, and {DEEP} of them are sent at most")
+    stem = _stem(folder, best=spec.fit.looks)
+    names = [
+        TOKENISER,
+        *own_files(spec.about).values(),
+        *(f"checkpoints/{stem}.{end}" for end in ("safetensors", "json")),
+    ]
+    files = {name: (folder / name).read_bytes() for name in names if (folder / name).is_file()}
     if weights:
         files |= _weights(folder, stem)
-    for name in ("metrics.json", "report.html"):
-        if name in files:
-            files[name] = _without(files[name], [*paths(run.spec), str(folder.resolve())])
-    files["spec.json"] = (json.dumps(spec.model_dump(), indent=1) + "\n").encode()
-    files[CARD] = card(run, spec, address).encode()
+    files["spec.json"] = (json.dumps(nameless(spec).model_dump(), indent=1) + "\n").encode()
+    if spec.base is not None:
+        base = carried(folder, spec) or Path(spec.base.folder)
+        under = _model(base, Spec.read(base), True, deep + 1)
+        files |= {f"{CARRIED}/{name}": content for name, content in under.items()}
     return files
 
 
@@ -85,7 +96,7 @@ def _stem(folder: Path, best: bool) -> str:
 def taken(place: Place, folder: Path) -> None:
     """Brings a run from elsewhere into a new folder, which is there whole and checked, or not at all."""
     listing = place.listing()
-    wanted = [entry for entry in listing if ALLOWED.fullmatch(entry.name)]
+    wanted = [entry for entry in listing if ALLOWED.fullmatch(entry.name) and entry.name not in LEFT]
     missing = {*NEEDED} - {entry.name for entry in wanted}
     if missing or not any(entry.name.startswith("checkpoints/") for entry in wanted):
         raise Problem(f"{place.address} has no run: it has no {', '.join(missing) or 'checkpoint'}")
@@ -95,7 +106,7 @@ def taken(place: Place, folder: Path) -> None:
     try:
         for entry in wanted:
             to = part / entry.name
-            to.parent.mkdir(exist_ok=True)
+            to.parent.mkdir(parents=True, exist_ok=True)
             write(to, place.read(entry.name))
         check(part, place.address)
         part.chmod(0o755)
@@ -123,5 +134,7 @@ def check(folder: Path, address: str) -> None:
         if spec.about.kind == "tokens":
             for name in (TOKENISER, *own_files(spec.about).values()):
                 kept(folder / name)
+        if base := carried(folder, spec):
+            check(base, f"{address}/{CARRIED}")
     except Problem as problem:
         raise Problem(str(problem).replace(str(folder), address)) from problem

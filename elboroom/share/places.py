@@ -5,17 +5,29 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import fsspec
 
+from elboroom.core.files import MOST
 from elboroom.core.problem import Problem
 
 REPOSITORY = re.compile(r"(?:hf://)?([\w-][\w.-]*/[\w-][\w.-]*)(?:@([^\s@]+))?")
 SCHEME = "hf://"
+DEEP = 3  # runs that may stand on one another under a run
+UNDER = tuple("base/" * depth for depth in range(DEEP + 1))  # where a run lies, the one it stands on, and so on
+ALLOWED = re.compile(
+    r"metrics\.json|report\.html|README\.md"
+    rf"|(base/){{0,{DEEP}}}(spec\.json|tokeniser(-[a-z]+)?\.json|checkpoints/(best|step-\d{{1,12}})\.(safetensors|json))"
+)
+
+
+def outdated(there: Iterable[str], files: Mapping[str, bytes]) -> list[str]:
+    """What is left of the run that was there before: files of known names that are not sent again."""
+    return [name for name in there if ALLOWED.fullmatch(name) and name not in files]
 
 
 class Entry(NamedTuple):
@@ -76,29 +88,40 @@ class Files:
         if private:
             raise Problem("--private is for the Hub; who may read a folder is said by its owner")
         with self._trouble("written"):
-            there = self._names()
+            there = {path.rpartition("/")[2] for path in self._inside(self.root)}
             if there and "spec.json" not in there:
                 raise Problem(f"{self.address} holds something that is no run; choose another place")
             for name in sorted(files, key=lambda name: name == "spec.json"):
                 path = f"{self.root}/{name}"
                 self.system.makedirs(path.rpartition("/")[0], exist_ok=True)
                 self.system.pipe_file(path, files[name])
-            for name in there:
-                if name.startswith("checkpoints/") and name not in files:  # of the run that was there before
-                    self.system.rm_file(f"{self.root}/{name}")
+            for name in outdated(self._sizes(), files):
+                self.system.rm_file(f"{self.root}/{name}")
         return self.address
 
     def listing(self) -> list[Entry]:
-        """All files below the address."""
+        """The files of a run that are at the address."""
         with self._trouble("read"):
-            return [Entry(name, int(self.system.size(f"{self.root}/{name}") or 0)) for name in self._names()]
+            return [Entry(name, size) for name, size in self._sizes().items()]
 
-    def _names(self) -> list[str]:
-        if not self.system.exists(self.root):
-            return []
-        root = self.root.strip("/")
-        paths = (str(path).strip("/") for path in self.system.find(self.root))
-        return [path[len(root) :].strip("/") for path in paths if path.startswith(root)]
+    def _sizes(self) -> dict[str, int]:
+        """The files of known names by their size; no other folder is looked into."""
+        folders = [f"{under}{inside}" for under in UNDER for inside in ("", "checkpoints/")]
+        found = {
+            f"{folder}{path.rpartition('/')[2]}": size
+            for folder in folders
+            for path, size in self._inside(f"{self.root}/{folder}".rstrip("/")).items()
+        }
+        return {name: size for name, size in found.items() if ALLOWED.fullmatch(name)}
+
+    def _inside(self, folder: str) -> dict[str, int]:
+        """What a folder holds, itself and not below, by its size; nothing where it is not there."""
+        try:
+            found = self.system.ls(folder, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        sizes = {str(item["name"]).rstrip("/"): int(item.get("size") or 0) for item in found}
+        return {path: size for path, size in sizes.items() if path.strip("/") != folder.strip("/")}  # its own mark
 
     def read(self, name: str) -> bytes:
         """One file."""
@@ -106,8 +129,9 @@ class Files:
             return bytes(self.system.cat_file(f"{self.root}/{name}"))
 
     def version(self) -> str:
-        """The sums that vouch for its checkpoints."""
-        return "".join(f"{e.name}{e.size}{self.read(e.name).hex()}" for e in self.listing() if e.name.endswith(".json"))
+        """What it says of itself, and the sums that vouch for its checkpoints."""
+        vouch = [entry for entry in self.listing() if entry.name.endswith(".json") and entry.size <= MOST]
+        return "".join(f"{entry.name}{entry.size}{self.read(entry.name).hex()}" for entry in vouch)
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:
@@ -134,14 +158,14 @@ class Hub:
         self._info: Any = None
 
     def send(self, files: Mapping[str, bytes], private: bool) -> str:
-        """One commit with all files, and without checkpoints of a run that was there before."""
+        """One commit with all files, and without what is left of a run that was there before."""
         add, remove = self.library.CommitOperationAdd, self.library.CommitOperationDelete
         with self._trouble("written"):
             self.api.create_repo(self.name, private=private or None, exist_ok=True)
             if self.revision:
                 self.api.create_branch(self.name, branch=self.revision, exist_ok=True)
             there = self.api.model_info(self.name, revision=self.revision).siblings or []
-            old = [s.rfilename for s in there if s.rfilename.startswith("checkpoints/") and s.rfilename not in files]
+            old = outdated([file.rfilename for file in there], files)
             operations: list[Any] = [
                 *(add(name, content) for name, content in files.items()),
                 *(remove(name) for name in old),

@@ -33,6 +33,7 @@ from elboroom.training.spec import Ground, Spec
 AT_ONCE = 256  # examples that are encoded together
 _MODEL = re.compile(rf"(({'|'.join(STAGES)})\.)?model\.")
 FEW, HALF = 1000, 0.5  # contexts that a base is tried on, and the share of their words that it should know
+CARRIED = "base"  # the folder in a run that was shared in which the run lies that it stands on
 LEARNT = ("tokens", "min_count", "vocabulary")  # of how text is read: what the base has decided
 
 
@@ -69,6 +70,12 @@ def grounded(folder: Path) -> tuple[Ground, Spec]:
     return known, spec
 
 
+def carried(folder: Path, spec: Spec) -> Path | None:
+    """The base that lies inside a run, as of one that was shared; None where it has to be elsewhere."""
+    inside = folder / CARRIED
+    return inside if spec.base is not None and (inside / "spec.json").is_file() else None
+
+
 def found_at(spec: Spec, place: Path | None) -> Ground | None:
     """The base of a run where it is now, if it has one; refuses one that is gone."""
     if spec.base is None:
@@ -84,7 +91,7 @@ def found_at(spec: Spec, place: Path | None) -> Ground | None:
     return spec.base.model_copy(update={"folder": str(folder.resolve())})
 
 
-def stand(known: Ground, build: Callable[[Spec], Trainable]) -> Base:
+def stand(known: Ground, build: Callable[[Spec, Path | None], Trainable]) -> Base:
     """The base of a run, frozen; refuses another than that on which the run was begun."""
     folder = Path(known.folder)
     spec = Spec.read(folder)
@@ -94,7 +101,7 @@ def stand(known: Ground, build: Callable[[Spec], Trainable]) -> Base:
             f"the weights in {folder}, at step {checkpoint.step:,}, are not those that this run was begun on, at step "
             f"{known.step:,}"
         )
-    method = build(spec)
+    method = build(spec, carried(folder, spec))
     weights(spec, method, checkpoint.state, folder)
     model = method.model
     beside = [model.conditioner] if model.conditioner is not None else []

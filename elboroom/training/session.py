@@ -95,7 +95,8 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with your own {name}; pass it again as {name}=...")
     flush_denormals()
-    base = stand(ground, lambda under: build(under, Own())) if (ground := found_at(spec, own.base)) else None
+    ground = found_at(spec, own.base)
+    base = stand(ground, lambda under, place: build(under, Own(base=place))) if ground else None
     reseed(spec.fit.seed)
     parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder, base)
     if base is not None:  # what the model of the base has is of use here

@@ -15,9 +15,9 @@ from hub_server import TOKEN, Hub, serving
 
 import elboroom
 from elboroom.core.problem import Problem
+from elboroom.data.dataset import DataSet
 from elboroom.runs.run import Run
-from elboroom.share.packet import ALLOWED
-from elboroom.share.places import place
+from elboroom.share.places import ALLOWED, place
 from elboroom.share.sharing import pull, push
 
 Make = Callable[..., Run]
@@ -89,6 +89,74 @@ def test_old_checkpoints_leave_the_repository(hub: Hub, run: Run) -> None:
     repository = hub.repositories["ada/blobs"]
     kept = [name for name in repository.commits[repository.branches["main"]] if name.startswith("checkpoints/")]
     assert sorted(kept) == ["checkpoints/step-000000005.json", "checkpoints/step-000000005.safetensors"]
+
+
+def measured(run: Run) -> dict[str, object]:
+    return {name: entry for name, entry in run.measured.items() if name != "run"}
+
+
+@pytest.mark.parametrize("address", ["ada/blobs", "memory://bucket/blobs"])
+def test_nothing_of_the_run_before_stays(address: str, hub: Hub, run: Run, made: Make, tmp_path: Path) -> None:
+    fsspec.filesystem("memory").store.clear()
+    run.evaluate(samples=2, most=10)
+    assert measured(run)
+    push(run.folder, address)
+    other = made("vae", "pixels", net="mlp-300", lr=2e-3)
+    push(other.folder, address)
+    names = {entry.name for entry in place(address).listing()}
+    assert not {"metrics.json", "report.html"} & names
+    assert not measured(elboroom.load(pull(address, out=tmp_path / "theirs")))
+
+
+def test_numbers_are_those_of_the_run_itself(run: Run, made: Make, tmp_path: Path) -> None:
+    """Of another run with the same method, step and seed they are not taken."""
+    run.evaluate(samples=2, most=10)
+    other = tmp_path / "other"
+    shutil.copytree(made("vae", "pixels", net="mlp-300", lr=2e-3).folder, other)
+    shutil.copy(run.folder / "metrics.json", other)
+    assert not measured(elboroom.load(other))
+    old = json.loads((run.folder / "metrics.json").read_text())
+    assert old["run"].pop("id") == run.spec.id
+    (run.folder / "metrics.json").write_text(json.dumps(old))
+    assert measured(run), "those of before had no id"
+
+
+def test_a_run_that_stands_on_others_brings_them(run: Run, pixels: DataSet, tmp_path: Path) -> None:
+    few = {"steps": 2, "batch_size": 8}
+    probe = elboroom.train("probe", pixels, tmp_path / "probe", base=run.folder, **few)
+    files = push(probe.folder, str(tmp_path / "there"))["files"]
+    assert {"base/spec.json", "base/checkpoints/step-000000003.safetensors"} <= {*files}
+    assert not any("report" in name or "notes" in name for name in files)
+    folder = pull(str(tmp_path / "there"), out=tmp_path / "theirs")
+    run.folder.rename(tmp_path / "gone")
+    theirs = elboroom.load(folder, data=pixels)
+    assert np.array_equal(codes(theirs), codes(probe))
+    assert elboroom.resume(folder, 1, data=pixels).step == 3
+    push(folder, str(tmp_path / "again"))
+    assert elboroom.load(pull(str(tmp_path / "again"), out=tmp_path / "third")).step == 3
+    (tmp_path / "there" / "base" / "spec.json").write_text("{}")
+    with pytest.raises(Problem, match=r"there/base/spec\.json"):
+        pull(str(tmp_path / "there"), out=tmp_path / "bad")
+
+
+def test_nothing_else_at_an_address_is_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    push(run.folder, "memory://big")
+    for name in ("logs/all.json", "other.json", "base/notes.json", "checkpoints/old/x.json"):
+        store.pipe_file(f"/big/{name}", b"{}")
+    found = place("memory://big")
+    assert all(ALLOWED.fullmatch(entry.name) for entry in found.listing())
+    read = list[str]()
+    monkeypatch.setattr(type(found), "read", lambda self, name: read.append(name) or b"")
+    found.version()
+    assert sorted(read) == ["checkpoints/step-000000003.json", "spec.json"]
+
+
+def test_a_page_of_a_stranger_is_not_pulled(run: Run, tmp_path: Path) -> None:
+    push(run.folder, str(tmp_path / "there"))
+    assert (tmp_path / "there" / "report.html").is_file()
+    assert not (pull(str(tmp_path / "there"), out=tmp_path / "theirs") / "report.html").exists()
 
 
 def test_what_the_hub_refuses_is_one_sentence(
@@ -170,10 +238,13 @@ def test_what_is_pulled_is_checked(run: Run, tmp_path: Path) -> None:
 
 
 def test_names_that_are_taken_cannot_leave_their_folder() -> None:
+    for name in ("base/../spec.json", "base/README.md", "base/base/base/base/spec.json"):
+        assert not ALLOWED.fullmatch(name)
     for name in ("../spec.json", "/spec.json", "checkpoints/../../x.json", "checkpoints/a.safetensors", "x/spec.json",
                  "tokeniser.json\n", "checkpoints/step-1.pkl", "data.npz", "README.md/x"):  # fmt: skip
         assert not ALLOWED.fullmatch(name)
     assert ALLOWED.fullmatch("tokeniser-context.json")
+    assert ALLOWED.fullmatch("base/base/checkpoints/best.json")
 
 
 def test_the_card_says_what_a_stranger_asks(made: Make, tmp_path: Path) -> None:
