@@ -100,6 +100,8 @@ class Text(Protocol):
 
     def turns(self, name: str, index: NDArray[np.int64]) -> list[list[str]]: ...  # of a context or target
 
+    def dialogues(self, index: NDArray[np.int64]) -> NDArray[np.int64] | None: ...  # the rows held out together
+
     def tokenised(self, splits: Mapping[str, NDArray[np.int64]], holdout: float = 0.0) -> DataSet: ...  # by "train"
 
     def read_with(self, tokeniser: Tokeniser | None, others: Mapping[str, Tokeniser]) -> Text: ...  # the same, by these
@@ -348,7 +350,10 @@ class DataSet:
         return self._text.read_with(tokeniser, others or {}).tokenised(self.splits, self.holdout)
 
     def hold_out(self, share: float, name: str = "test") -> DataSet:
-        """The same data with a random share of "train" moved to the split `name`; the same rows every time."""
+        """The same data with a random share of "train" moved to the split `name`; the same rows every time.
+
+        Rows of one dialogue, or of one source, are moved together.
+        """
         if share == 0:
             return self
         if (share, name) in self._held:
@@ -365,11 +370,33 @@ class DataSet:
         if len(train) - count < 2:
             raise Problem(f"holding out {share:g} of {len(train)} examples leaves fewer than 2 for training")
         order = np.random.default_rng(SEED).permutation(len(train))
-        splits = {**self.splits, "train": np.sort(train[order[count:]]), name: np.sort(train[order[:count]])}
+        held, dialogues = np.zeros(len(train), bool), self._text.dialogues(train) if self._text else None
+        held[order[:count]] = True
+        if dialogues is not None:
+            held = _together(dialogues, count, self.draft.name)
+        splits = {**self.splits, "train": np.sort(train[~held]), name: np.sort(train[held])}
         kept = (self.labels, self.label_values, 0.0, self._hash, None, None, self.classes)
-        held = DataSet(self.draft, self.made, splits, *kept) if self._text is None else self._text.tokenised(splits)
-        self._held[share, name] = held
-        return held
+        made = DataSet(self.draft, self.made, splits, *kept) if self._text is None else self._text.tokenised(splits)
+        self._held[share, name] = made
+        return made
+
+
+def _together(dialogues: NDArray[np.int64], count: int, data: str) -> NDArray[np.bool_]:
+    """Which rows are of dialogues drawn at random until they have `count`, larger ones passed over, (N,)."""
+    _, which, sizes = np.unique(dialogues, return_inverse=True, return_counts=True)
+    drawn, room = np.zeros(len(sizes), bool), count
+    for one in np.random.default_rng(SEED).permutation(len(sizes)):
+        drawn[one] = sizes[one] <= room
+        room -= sizes[one] * drawn[one]
+    if not drawn.any():
+        drawn[sizes.argmin()] = True
+    held = drawn[which]
+    if (~held).sum() < 2:
+        raise Problem(
+            f"'{data}' has {len(sizes)} dialogue{'s' * (len(sizes) != 1)}, by the first turns of its rows or by "
+            "--dialogue-column, so none can be held out; name another column, or write a test file"
+        )
+    return np.asarray(held)
 
 
 def _rows(index: Index) -> NDArray[np.int64]:

@@ -16,8 +16,10 @@ from elboroom.core.problem import Problem, nearest
 
 Turns = tuple[str, ...]  # of a context; a paired target is one
 Example = (
-    tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], tuple[Turns, ...]]
-)  # a sentence, labels, what is beside
+    tuple[str, tuple[str, ...]]
+    | tuple[str, tuple[str, ...], tuple[Turns, ...]]
+    | tuple[str, tuple[str, ...], tuple[Turns, ...], str]
+)  # a sentence, labels, what is beside, its dialogue
 Parts = Mapping[str, Sequence[Path]]  # the files of each split
 
 PLAIN, TABLES, RECORDS = (".txt", ".text"), (".tsv", ".csv"), (".jsonl", ".ndjson", ".json")
@@ -25,6 +27,8 @@ SUFFIXES = PLAIN + TABLES + RECORDS
 SPLITS = {"train": "train", "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid", "test": "test"}
 TEXT_COLUMNS, LABEL = ("text", "sentence"), "label"  # whatever their case
 CONTEXT = "context"  # of what is beside a text, the one that has turns
+DIALOGUE = "dialogue"  # the column that says which rows belong together
+TAB = "\t"  # between two turns, where nothing else is said
 NONE = "none"  # the label column that says: no labels
 LINE = 1 << 20  # bytes
 MOST_LABELS = 1000
@@ -66,25 +70,28 @@ def examples(
     beside: Mapping[str, str] | None = None,
     separator: str = "",
     encoding: str = UTF8,
+    dialogue_column: str = "",
 ) -> tuple[tuple[str, ...], dict[str, Iterator[Example]]]:
     """The names of the labels, and the sentences of each split with their labels.
 
     Plain lines are sentences, or `label TAB text` where all have one TAB and few labels are before it. Tables and records
     name their columns: text is called text or sentence, labels are called label, unless others are said. `beside` are the
-    columns of contexts and targets, `separator` what stands between two turns of a context.
+    columns of contexts and targets, `separator` what stands between two turns of a context, or else a TAB. The column of
+    dialogues says which rows belong together.
     """
     beside = beside or {}
+    columns = {**beside, DIALOGUE: dialogue_column} if dialogue_column else beside
     if separator and CONTEXT not in beside:
         raise Problem("--turn-separator is for contexts, and none is read; say which column: --context-column")
     every = [path for paths in parts.values() for path in paths]
-    plain = [path for path in every if _is_plain(path, text_column, beside, encoding)]
+    plain = [path for path in every if _is_plain(path, text_column, columns, encoding)]
     if plain and len(plain) < len(every):
         table = next(path for path in every if path not in plain)
         raise Problem(f"{plain[0]} is plain text but {table} has columns; use one kind of file")
     if plain and text_column:
         raise Problem(f"plain text has no column '{text_column}'; --text-column is for .tsv, .csv and .jsonl files")
-    if plain and beside:
-        which, column = next(iter(beside.items()))
+    if plain and columns:
+        which, column = next(iter(columns.items()))
         raise Problem(f"plain text has no column '{column}'; --{which}-column is for .tsv, .csv and .jsonl files")
     if plain:
         tabs = label_column != NONE and _has_labels(parts, label_column, encoding)
@@ -92,7 +99,8 @@ def examples(
         return (label_column or "label",) if tabs else (), read
     labels = _label_columns(every, label_column, encoding)
     return labels, {
-        split: _cells_of(paths, text_column, labels, beside, separator, encoding) for split, paths in parts.items()
+        split: _cells_of(paths, text_column, labels, columns, separator or TAB, encoding)
+        for split, paths in parts.items()
     }
 
 
@@ -392,35 +400,39 @@ def _cells_of(
     paths: Sequence[Path],
     text_column: str,
     labels: Sequence[str],
-    beside: Mapping[str, str],
+    columns: Mapping[str, str],
     separator: str,
     encoding: str,
 ) -> Iterator[Example]:
+    beside = {what: name for what, name in columns.items() if what != DIALOGUE}
     for path in paths:
         column = ""
         for number, entry in _records(path, encoding):
             if not column:
                 names = list(entry)
-                rest = [name for name in names if name not in beside.values()]
+                rest = [name for name in names if name not in columns.values()]
                 column = _column(path, names, text_column, "text") if text_column else _likely(path, rest)
-                for what, name in (*((("label", name)) for name in labels), *beside.items()):
+                for what, name in (*((("label", name)) for name in labels), *columns.items()):
                     _column(path, names, name, what)
-            for name in (column, *labels, *beside.values()):
-                if entry.get(name) in (None, ""):
+            for name in (column, *labels, *columns.values()):
+                if entry.get(name) is None or (entry[name] == "" and name != columns.get(CONTEXT)):
                     raise Problem(f"line {number} of {path} has no value for '{name}'")
             if not isinstance(entry[column], str):
                 raise Problem(f"line {number} of {path} has {type(entry[column]).__name__} in '{column}', not text")
             values = tuple(str(entry[name]).strip() for name in labels)
             turns = tuple(_turns(entry[name], what, name, number, path, separator) for what, name in beside.items())
-            yield (entry[column], values, turns) if beside else (entry[column], values)
+            if DIALOGUE in columns:
+                yield entry[column], values, turns, str(entry[columns[DIALOGUE]]).strip()
+            else:
+                yield (entry[column], values, turns) if beside else (entry[column], values)
         if not column:
             raise Problem(f"{path} is empty; write a header and rows, or one JSON object per line")
 
 
 def _turns(value: Any, what: str, column: str, number: int, path: Path, separator: str) -> Turns:
-    """The turns of a context: a text is one, a list has several or, of what begins a dialogue, none; a target is a text."""
-    if separator and what == CONTEXT and isinstance(value, str):
-        value = value.split(separator)
+    """The turns of a context: a text parted at the separator, or a list; of what begins a dialogue none. A target is a text."""
+    if what == CONTEXT and isinstance(value, str):
+        value = value.split(separator) if value.strip() else []
     turns = value if isinstance(value, list) and what == CONTEXT else [value]
     for turn in turns:
         if not isinstance(turn, str):

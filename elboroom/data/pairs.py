@@ -12,8 +12,8 @@ from elboroom.data.arrays import HOLDOUT
 from elboroom.data.corpora import ACTS, EMOTIONS, MULTI30K, TURN
 from elboroom.data.dataset import DataSet
 from elboroom.data.fields import CATEGORICAL
-from elboroom.data.lines import SPLITS, Example, lines
-from elboroom.data.sequences import CONTEXT
+from elboroom.data.lines import SPLITS, TAB, Example, lines
+from elboroom.data.sequences import CONTEXT, alternating
 from elboroom.data.text import Reading, gather
 
 BEFORE, LONGEST = 5, 40  # turns of a dialogue that a reply may see, words of each that are kept
@@ -86,9 +86,9 @@ def _replies(dialogues: Iterable[tuple[str, list[str], list[str]]]) -> Iterator[
     for text, acts, emotions in dialogues:
         turns = [turn.lower().split() for turn in text.split(TURN)][: len(acts)]
         for at in range(1, len(turns)):
-            before = tuple(" ".join(turn[:LONGEST]) for turn in turns[max(0, at - BEFORE) : at] if turn)
+            before = alternating([" ".join(turn[:LONGEST]) for turn in turns[max(0, at - BEFORE) : at]])
             labels = ACTS[int(acts[at]) - 1], EMOTIONS[int(emotions[at])]
-            yield " ".join(turns[at]), labels, (before,)
+            yield " ".join(turns[at]), labels, (tuple(before),)
 
 
 def multi30k_en_fr(folder: Path, reading: Reading | None = None) -> DataSet:
@@ -154,7 +154,7 @@ def is_paired(folder: Path) -> bool:
 def load(folder: Path, reading: Reading | None = None) -> DataSet:
     """The lines of NAME.tgt given those of NAME.src, NAME being train, valid (val, dev) or test.
 
-    Without a test, a tenth of the sources is held out.
+    A TAB stands between two turns of a source. Without a test, a tenth is held out, all targets of a source together.
     """
     reading = reading or Reading()
     if reading.text_column or reading.label_column or reading.columns:
@@ -166,18 +166,19 @@ def load(folder: Path, reading: Reading | None = None) -> DataSet:
         for kind in ("src", "tgt"):
             if not Path(f"{path}.{kind}").is_file():
                 raise Problem(f"{path}.{kind} is missing: every .src needs a .tgt of as many lines")
-        read[SPLITS[path.name.lower()]] = _aligned(Path(f"{path}.src"), Path(f"{path}.tgt"), reading.encoding)
+        files = Path(f"{path}.src"), Path(f"{path}.tgt")
+        read[SPLITS[path.name.lower()]] = _aligned(*files, reading.encoding, reading.turn_separator or TAB)
     if "train" not in read:
         raise Problem(f"{folder} has no train.src and train.tgt")
     return gather(str(folder), read, None, reading, 0.0 if "test" in read else HOLDOUT, beside=[CONTEXT])
 
 
-def _aligned(source: Path, target: Path, encoding: str = "utf-8") -> Iterator[Example]:
+def _aligned(source: Path, target: Path, encoding: str = "utf-8", separator: str = "") -> Iterator[Example]:
     for number, (said, text) in enumerate(zip(*_columns([source, target], encoding), strict=True), 1):
         if bool(said.strip()) != bool(text.strip()):
             blank, other = (source, target) if text.strip() else (target, source)
             raise Problem(f"line {number} of {blank} is blank, and that of {other} is not")
-        yield text, (), ((said,),)
+        yield text, (), (tuple(alternating(said.split(separator))) if separator else (said,),)
 
 
 def _columns(paths: Sequence[Path], encoding: str = "utf-8") -> list[list[str]]:

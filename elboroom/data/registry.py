@@ -231,7 +231,11 @@ def _named(source: Source, size: int | None, progress: Progress | None, reading:
         return source.load(where or places.cache(), size, progress)
     assert source.read is not None
     if reading is not None and (
-        reading.text_column or reading.label_column or reading.columns or reading.turn_separator
+        reading.text_column
+        or reading.label_column
+        or reading.columns
+        or reading.turn_separator
+        or reading.dialogue_column
     ):
         raise Problem(
             f"the columns of {source.name} are fixed; --text-column, --label-column and the like are only for your own files"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,12 @@ def turns_of(ids: Iterable[Any]) -> list[list[int]]:
     return [list(turn) for ends, turn in groupby(inside, lambda i: i == SEPARATOR) if not ends]
 
 
+def alternating(turns: Sequence[str]) -> list[str]:
+    """Turns without the blank ones; what one speaker says before and after the other's silence is one turn."""
+    said = ((at % 2, turn.strip()) for at, turn in enumerate(turns) if turn.strip())
+    return [" ".join(turn for _, turn in mine) for _, mine in groupby(said, itemgetter(0))]
+
+
 @dataclass(frozen=True, eq=False)
 class Turns:
     """Sequences as they were read: their words as places in the types of a corpus, end to end."""
@@ -70,6 +77,11 @@ class Turns:
     def most(self) -> int:
         """The most turns of one example."""
         return int(np.diff(self.rows).max(initial=1))
+
+    @property
+    def empty(self) -> int:
+        """How many examples have no turn."""
+        return int((np.diff(self.rows) == 0).sum())
 
     def of(self, index: Ints) -> Ints:
         """The turns of these examples."""

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +53,12 @@ class Reading(BaseModel):
     target_column: str = Field("", description="its column of paired targets, one for each text")
     context_column: str = Field("", description="its column of contexts; in .jsonl a text or a list of turns")
     turn_separator: str = Field(
-        "", description="what stands between two turns of a context in a table, e.g. ' ||| '; none: it is one turn"
+        "", description="what stands between two turns of a context that is one text, e.g. ' ||| '; a TAB if not said"
+    )
+    dialogue_column: str = Field(
+        "",
+        description="its column of what rows belong together, which are held out together; else those whose first turn is "
+        "the same",
     )
     own_vocabulary: str = Field(
         "",
@@ -99,6 +104,7 @@ class Corpus:
     beside: Mapping[str, Turns] = field(default_factory=dict)  # contexts and targets
     own: tuple[str, ...] = ()  # which of these have tokens of their own; the others share those of x
     others: Mapping[str, Tokeniser] = field(default_factory=dict)  # of these, handed in
+    told: Ints | None = None  # the dialogue of each row, (N,), where a column says it
 
     def sentences(self, index: Ints) -> list[str]:
         """The sentences at `index`."""
@@ -108,6 +114,25 @@ class Corpus:
         """The turns of a context or target at `index`."""
         side = self.beside[name]
         return [list(self._sentences(np.arange(side.rows[i], side.rows[i + 1]), side)) for i in index]
+
+    def dialogues(self, index: Ints) -> Ints | None:
+        """The dialogue of each of these rows, which are held out together: as a column says, else by their first turns.
+
+        None of sentences that have nothing beside them. Where nothing was said before, the sentence is the first turn.
+        """
+        return None if self._dialogues is None else self._dialogues[index]
+
+    @cached_property
+    def _dialogues(self) -> Ints | None:
+        if self.told is not None or not self.beside:
+            return self.told
+        first = [self.ids[start:end].tobytes() for start, end in pairwise(self.offsets.tolist())]
+        if (turns := self.beside.get(CONTEXT)) is not None:
+            ends = turns.offsets.tolist()
+            for row, (turn, after) in enumerate(pairwise(turns.rows.tolist())):
+                first[row] = turns.ids[ends[turn] : ends[turn + 1]].tobytes() if turn < after else first[row]
+        known = {words: number for number, words in enumerate(dict.fromkeys(first))}
+        return np.array([known[words] for words in first], np.int64)
 
     def _sentences(self, index: Ints, of: Corpus | Turns | None = None) -> Iterator[str]:
         side = of or self
@@ -256,6 +281,13 @@ def _own(name: str, reading: Reading, beside: Sequence[str], own: Sequence[str])
     return tuple(which for which in beside if which in {*own, *said})
 
 
+def _refuse_columns(name: str, reading: Reading, beside: Sequence[str], dialogues: bool) -> None:
+    """Refuses a column beside the text where none is read."""
+    said = reading.columns | ({"dialogue": reading.dialogue_column} if reading.dialogue_column else {})
+    if which := next((which for which in said if which not in [*beside, *(["dialogue"] * dialogues)]), None):
+        raise Problem(f"'{name}' is read without a {which}; --{which}-column is for .tsv, .csv and .jsonl files")
+
+
 def _natural(value: str) -> tuple[bool, int, str]:
     """Whole numbers by size, before all else."""
     number = bool(re.fullmatch(r"-?\d{1,18}", value))
@@ -271,16 +303,20 @@ def gather(
     kinds: Mapping[str, FieldKind] | None = None,
     beside: Sequence[str] = (),
     own: Sequence[str] = (),
+    dialogues: bool = False,
 ) -> DataSet:
     """The data set of sentences that come one by one, with a value for each of `labels` and turns for each of `beside`.
 
     The values of a label are listed, or else those of the training split, sorted. Blank sentences are left out. `own` are
-    the sequences beside x that have tokens of their own, as the user may say of others too.
+    the sequences beside x that have tokens of their own, as the user may say of others too. With `dialogues` each example
+    says at its end which it belongs to.
     """
     reading = reading or Reading()
+    _refuse_columns(name, reading, beside, dialogues)
     own = _own(name, reading, beside, own)
     sides = [_Side() for _ in beside]
     known: dict[str, int] = {}
+    numbers, told = dict[str, int](), array("q")
     ids, offsets, columns = array("i"), array("q", [0]), [_Label(*entry) for entry in (labels or {}).items()]
     rows, long = dict[str, Ints](), dict[str, int]()
     for split, found in sorted(splits.items(), key=lambda item: item[0] != "train"):
@@ -298,6 +334,8 @@ def gather(
             offsets.append(len(ids))
             for label, value in zip(columns, values, strict=True):
                 label.add(value, split, name)
+            if dialogues:
+                told.append(numbers.setdefault(str(more[1]), len(numbers)))
         rows[split] = np.arange(start, len(offsets) - 1)
         if not len(rows[split]):
             most = f" of at most {reading.longest} words" if long[split] else ""
@@ -306,6 +344,9 @@ def gather(
         counts = ", ".join(f"{count:,} of {split}" for split, count in long.items() if count)
         warnings.warn(f"'{name}': left out sentences of more than {reading.longest} words: {counts}", stacklevel=2)
     coded = {label.name: label.sorted() for label in columns}
+    read = {which: side.read() for which, side in zip(beside, sides, strict=True)}
+    if empty := read[CONTEXT].empty if CONTEXT in read else 0:
+        warnings.warn(f"'{name}': rows with an empty context, whose texts answer nothing: {empty:,}", stacklevel=2)
     return Corpus(
         name,
         reading,
@@ -316,8 +357,9 @@ def gather(
         {label: values for label, (values, _) in coded.items()},
         {split: len(some) for split, some in rows.items()},
         kinds or {},
-        beside={which: side.read() for which, side in zip(beside, sides, strict=True)},
+        beside=read,
         own=own,
+        told=np.frombuffer(told, np.int64) if dialogues else None,
     ).tokenised(rows, holdout)
 
 
@@ -341,7 +383,14 @@ def load(path: Path, reading: Reading | None = None) -> DataSet:
     reading = reading or Reading()
     parts = named(path) if path.is_dir() else {"train": [path]}
     labels, read = examples(
-        parts, reading.text_column, reading.label_column, reading.columns, reading.turn_separator, reading.encoding
+        parts,
+        reading.text_column,
+        reading.label_column,
+        reading.columns,
+        reading.turn_separator,
+        reading.encoding,
+        reading.dialogue_column,
     )
     holdout = 0.0 if "test" in parts else HOLDOUT
-    return gather(str(path), read, dict.fromkeys(labels), reading, holdout, beside=list(reading.columns))
+    beside, dialogues = list(reading.columns), bool(reading.dialogue_column)
+    return gather(str(path), read, dict.fromkeys(labels), reading, holdout, beside=beside, dialogues=dialogues)

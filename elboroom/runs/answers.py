@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
-from elboroom.data.sequences import CONTEXT
+from elboroom.data.sequences import CONTEXT, alternating
 from elboroom.data.tokens import END, PAD, START, UNK
 from elboroom.families.decoding import Beam, Decoding, Greedy, Sampling
 from elboroom.families.gaussian import NoPrior
@@ -44,11 +44,11 @@ def context_ids(run: Run, contexts: Sequence[Sequence[str]]) -> Tensor:
 
 
 def as_contexts(contexts: Sequence[Context]) -> list[list[str]]:
-    """Each as its turns, blank ones left out."""
+    """Each as its turns, blank ones left out and those of one speaker joined."""
     found = [[text] if isinstance(text, str) else list(text) for text in contexts]
     if any(not isinstance(turn, str) for turns in found for turn in turns):
         raise Problem("a context is a text, or a list of texts, its turns")
-    return [[turn for turn in turns if turn.strip()] for turns in found]
+    return [alternating(turns) for turns in found]
 
 
 def default_number(run: Run) -> int:

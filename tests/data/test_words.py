@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from shell import elbo
 
 from elboroom.data.dataset import DataSet
 from elboroom.data.text import gather
@@ -52,3 +56,14 @@ def test_words_of_content_are_neither_marks_nor_stop_words_nor_style(reviews: Da
     }
     assert "the" in STOP
     assert not any(map(is_word, (".", "<unk>", "''")))
+
+
+def test_data_show_lists_the_words_of_a_style(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    said = [(y, w, n) for y, w in (("bad", "awful"), ("good", "great")) for n in ("soup", "cake", "room", "view")]
+    path.write_text("".join(f"{y}\tthe {n} was {w}\n" for y, w, n in said) * 3)
+    code, out, _ = elbo("data", "show", path, "--style-words", "label", "--json")
+    assert code == 0
+    assert json.loads(out)["style_words"] == {"bad": ["awful"], "good": ["great"]}
+    assert "awful" in elbo("data", "show", path, "--style-words", "label")[1]
+    assert elbo("data", "show", path, "--style-words", "tone")[0] == 2
