@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elboroom.commands.output import Json, print_json, print_table, say
+from elboroom.core.problem import Problem, unknown
+
+if TYPE_CHECKING:
+    from elboroom.data.dataset import DataSet
 
 LABELS = typer.Option(
     "--labels",
@@ -54,6 +58,16 @@ def data_show(
     label_column: Annotated[str, typer.Option("--label-column", help="its label columns, comma-separated")] = "",
     target_column: Annotated[str, typer.Option("--target-column", help="its column of paired targets")] = "",
     context_column: Annotated[str, typer.Option("--context-column", help="its column of contexts")] = "",
+    turn_separator: Annotated[
+        str, typer.Option("--turn-separator", help="what stands between two turns of a context", show_default="a TAB")
+    ] = "",
+    dialogue_column: Annotated[
+        str, typer.Option("--dialogue-column", help="its column of what rows belong together")
+    ] = "",
+    style_words: Annotated[
+        str,
+        typer.Option("--style-words", metavar="LABEL", help="list the words of the training text that tell this label"),
+    ] = "",
     encoding: Annotated[str, typer.Option("--encoding", help="of text files, e.g. latin-1")] = "utf-8",
     background: Annotated[str, typer.Option("--background", help="colour behind transparent pixels")] = "white",
     crop: Annotated[
@@ -69,7 +83,9 @@ def data_show(
     from elboroom.data.text import Reading
 
     columns = {"text": text_column, "label": label_column, "target": target_column, "context": context_column}
-    reading = checked(Reading, {f"{name}_column": column for name, column in columns.items()} | {"encoding": encoding})
+    columns["dialogue"] = dialogue_column
+    said = {"turn_separator": turn_separator, "encoding": encoding}
+    reading = checked(Reading, {f"{name}_column": column for name, column in columns.items()} | said)
     photos = checked(Photos, {"background": background, "crop": crop, "skip_bad": skip_bad})
     found = registry.load(data, size, None, reading, labels, label_kinds, levels, photos)
     about = found.about
@@ -83,10 +99,12 @@ def data_show(
         "splits": {name: len(rows) for name, rows in found.splits.items()},
         "hash": found.hash,
     }
+    telling = _style_words(found, style_words) if style_words else None
     fields = [vars(field) for field in found.fields.values() if field.kind != "sequence"]
     if json:
         sequences = {name: vars(sequence) for name, sequence in about.sequences.items()}
-        return print_json(told | {"labels": fields} | ({"sequences": sequences} if sequences else {}))
+        words = {"style_words": telling} if telling is not None else {}
+        return print_json(told | {"labels": fields} | ({"sequences": sequences} if sequences else {}) | words)
     splits = ", ".join(f"{count:,} {name}" for name, count in told["splits"].items())
     shape = " x ".join(map(str, about.shape)) if about.kind != "tokens" else f"up to {about.shape[0]} tokens"
     shown = told | {"examples": f"{len(found):,}", "shape": shape, "splits": splits}
@@ -97,9 +115,27 @@ def data_show(
         print_table(["label", "kind", "values", "classes"], rows)
     if about.sequences:
         beside: list[list[object]] = [
-            [n, f"{s.size:,}", s.longest, "x" if s.shared else "its own"] for n, s in about.sequences.items()
+            [n, f"{s.size:,}", s.longest, s.turns, "x" if s.shared else "its own"] for n, s in about.sequences.items()
         ]
-        print_table(["sequence", "vocabulary", "most tokens", "tokens of"], beside)
+        print_table(["sequence", "vocabulary", "most tokens", "most turns", "tokens of"], beside)
+    if telling is not None:
+        print_table(
+            [style_words, "words that tell it, the surest first"], [[v, ", ".join(w)] for v, w in telling.items()]
+        )
+
+
+def _style_words(data: DataSet, label: str) -> dict[str, list[str]]:
+    """The words of the training text that tell each value of a label, the surest first."""
+    from elboroom.data.words import style_words
+
+    if data.about.kind != "tokens":
+        raise Problem(f"--style-words is for text, but {data.about.name} is {data.about.kind}")
+    if label not in data.about.labels:
+        raise unknown("label", label, data.about.labels, data.about.name)
+    rows, column, named = data.splits["train"], list(data.about.labels).index(label), data.fields[label]
+    found = style_words(data.sentences(rows), data.labels[rows, column], named.size)
+    values = named.classes or range(named.size)
+    return {str(name): [entry.word for entry in found if entry.value == at] for at, name in enumerate(values)}
 
 
 def _few(classes: Sequence[object]) -> str:

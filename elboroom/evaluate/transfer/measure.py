@@ -80,8 +80,8 @@ class Bench:
         self.style = {entry.word for entry in style_words(texts, data.labels[train, column], self.classes)}
         self.vectors = vectors.trained(texts) if words is None else vectors.read(words)
         self.model = KneserNey(texts, ORDER)
-        test = data.splits.get("test")
-        real = train if test is None else test
+        held = next((name for name in ("test", "valid") if name in data.splits), "train")
+        real, self.real = data.splits[held], "real text" if held == "test" else f"real text of {held}"
         self.own = float((self.judge.predict(data.sentences(real)) == data.labels[real, column]).mean())
         self.real_ppl = self.model.score(data.sentences(real)).perplexity()[0]
         self.numbers = "_num_" in self.model.ids
@@ -95,7 +95,9 @@ class Bench:
         cosine = content.cosines(inputs, texts, self.vectors, self.style)
         without = f"without {len(self.style):,} words of style"
         found = {
-            "transfer_accuracy": _mean(right, f"TextCNN, {self.own:.3f} accurate on real text", said, self.judge.about),
+            "transfer_accuracy": _mean(
+                right, f"TextCNN, {self.own:.3f} accurate on {self.real}", said, self.judge.about
+            ),
             "transfer_cosine": _mean(cosine, f"cosine of [min; max; mean] of {self.vectors.name}, {without}", said),
             "transfer_overlap": _mean(overlap, f"Jaccard of words {without} and stop words", said),
             "transfer_self_bleu": replace(bleu(texts, inputs), estimator="bleu-4 against the input"),
@@ -117,7 +119,8 @@ class Bench:
         for name, some in (("short", scored.tokens <= middle), ("long", scored.tokens > middle)):
             if some.any():
                 parts[name] = float(np.exp(scored.nats[some].sum() / scored.tokens[some].sum()))
-        how = f"{self.model.order}-gram Kneser-Ney of the training text; real text {self.real_ppl:.1f}"
+        how = f"{self.model.order}-gram Kneser-Ney of the training text; {self.real} {self.real_ppl:.1f}"
+        how += "".join(f"; {name} outputs {parts[name]:.1f}" for name in ("short", "long") if name in parts)
         return Result(value, how, "per word", said, {"sampling": error}, parts=parts)
 
 

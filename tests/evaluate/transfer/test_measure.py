@@ -88,6 +88,27 @@ def test_a_run_is_measured_with_the_ends_beside_it(run: Run) -> None:
         measure.of_run(Subject(run), label="colour")
 
 
+def test_fluency_is_told_of_short_and_of_long_outputs(reviews: DataSet) -> None:
+    bench, rows = Bench(reviews, "mood"), reviews.splits["test"]
+    inputs = reviews.sentences(rows)
+    task = Task(inputs, reviews.labels[rows, 0], 1 - reviews.labels[rows, 0], {})
+    found = bench.scores(task, inputs)["transfer_ppl"]
+    said = f"short outputs {found.parts['short']:.1f}; long outputs {found.parts['long']:.1f}"
+    assert found.estimator.endswith(f"real text {bench.real_ppl:.1f}; {said}")
+
+
+def test_real_text_that_is_no_test_split_is_called_what_it_is(cache: Path) -> None:
+    said = [(f"the {noun} was {word} .", (label,)) for noun in NOUNS for word, label in TOLD]
+    splits = {"train": said * 3, "valid": said}
+    for names, called in ((["train"], "real text of train"), (["train", "valid"], "real text of valid")):
+        data = gather("reviews", {name: splits[name] for name in names}, {"mood": None})
+        rows = data.splits["train"][:8]
+        task = Task(data.sentences(rows), data.labels[rows, 0], 1 - data.labels[rows, 0], {})
+        found = Bench(data, "mood").scores(task, task.inputs)
+        assert found["transfer_accuracy"].estimator.endswith(f"accurate on {called}")
+        assert called in found["transfer_ppl"].estimator
+
+
 def test_a_split_of_one_style_has_nothing_to_change_to_it(cache: Path, tmp_path: Path) -> None:
     said = [(f"the {noun} was {word} .", (label,)) for noun in NOUNS for word, label in TOLD]
     good = [example for example in said if example[1] == ("good",)]
