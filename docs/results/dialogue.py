@@ -42,26 +42,20 @@ PLANS = [
     Plan("dialogue-bn-cvae", "bn-cvae"),
     Plan("dialogue-free-bits", "free-bits", {"given": "context"}),
 ]
-COLUMNS = {
-    "perplexity": "PPL (IW)",
-    "rate": "KL",
-    "mutual_information": "MI",
-    "active_units": "AU",
-    "bleu_3_precision": "BLEU-3 P",
-    "bleu_3_recall": "BLEU-3 R",
-    "bleu_4_precision": "BLEU-4 P",
-    "bleu_4_recall": "BLEU-4 R",
-    "bow_average_precision": "average P",
-    "bow_average_recall": "average R",
-    "bow_extrema_precision": "extrema P",
-    "bow_extrema_recall": "extrema R",
-    "bow_greedy_precision": "greedy P",
-    "bow_greedy_recall": "greedy R",
-    "intra_distinct_1": "intra-1",
-    "intra_distinct_2": "intra-2",
-    "inter_distinct_1": "inter-1",
-    "inter_distinct_2": "inter-2",
-}
+PARTS = {"precision": "P", "recall": "R", "f1": "F1"}
+
+
+def _parts(names: dict[str, str]) -> dict[str, str]:
+    """The columns of measures that have a precision, a recall and an F1."""
+    return {f"{key}_{part}": f"{title} {p}" for key, title in names.items() for part, p in PARTS.items()}
+
+
+TABLES = [
+    {"perplexity": "PPL (IW)", "rate": "KL", "mutual_information": "MI", "active_units": "AU"},
+    _parts({f"bleu_{n}": f"BLEU-{n}" for n in (1, 2, 3, 4)}),
+    _parts({f"bow_{name}": name for name in ("average", "extrema", "greedy")})
+    | {f"{scope}_distinct_{n}": f"{scope}-{n}" for scope in ("intra", "inter") for n in (1, 2)},
+]
 PUBLISHED = [
     ["PPL (reconstruction under posterior z)", "36.40", "24.49", "30.67"],
     ["KL", "0.15", "9.30", "5.18"],
@@ -92,11 +86,12 @@ def page(found: Records) -> str:
         "Every run has states of 256 units and 10,000 words, and trains for one epoch, all else as `elbo train` has it where "
         "nothing is said: `python docs/results/dialogue.py train`. PPL is that of 400 replies of the test split, other "
         "measures are on 2,000 of its contexts.",
-        values(found, names, COLUMNS, "dialogue-"),
+        *(values(found, names, some, "dialogue-") for some in TABLES),
         not_yet(found, names, "dialogue-"),
         "PPL is the importance-weighted bound of the reply given its context. P is the mean of ten replies, R the best "
-        "of them. Vectors of words are made from the training text, so that the similarities compare with one another "
-        "here and with no paper.",
+        "of them, F1 that of the two means. Vectors of words are made from the training text, so that the similarities "
+        "compare with one another here and with no paper.",
+        *_seen(found),
         "## Published, on Switchboard",
         table(["", "CVAE", "CVAE (BOW)", "BN-CVAE"], PUBLISHED),
         "Zhu et al. 2020. Another corpus, other vectors, and a PPL that is no likelihood: what may be compared is the "
@@ -110,6 +105,29 @@ def page(found: Records) -> str:
         ]
         parts += [f"## {name.removeprefix('dialogue-')}: five replies each", "\n".join(said)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _seen(found: Records) -> list[str]:
+    """What the tables say beside what is expected, once the rows are there that it is about."""
+    of = {name.removeprefix("dialogue-"): record["metrics"] for name, record in found.items()}
+    if not {"seq2seq", "cvae", "cvae-bow", "bn-cvae"} <= {*of}:
+        return []
+
+    def each(key: str, digits: int = 3) -> str:
+        return ", ".join(f"{of[name][key]['value']:.{digits}f} {name}" for name in ("cvae", "cvae-bow", "bn-cvae"))
+
+    rate, recall = ({name: of[name][key]["value"] for name in of} for key in ("rate", "bleu_4_recall"))
+    told = [name for name in ("cvae-bow", "bn-cvae") if rate[name] > 1.0 > rate["cvae"]]
+    better = [name for name in told if recall[name] > recall["cvae"]]
+    return [
+        f"Expected: a KL near zero of `cvae` and one clearly above with a bag of words or batch norm "
+        f"({each('rate', 2)} here), with better recall (BLEU-4 R: {each('bleu_4_recall')}) and more different replies "
+        f"(inter-1: {each('inter_distinct_1')}). So it is here of {' and '.join(better) or 'none'}.",
+        "`seq2seq` draws every word from its softmax and attends to the words of the context; the others read the context "
+        "as one vector, draw z and write the likeliest words. So its replies differ most and its PPL is lowest. "
+        "A KL that is annealed over nine tenths of one epoch leaves a decoder that relied on z and has a tenth of the "
+        "epoch to learn to do without: hence the PPL of `cvae-annealed`.",
+    ]
 
 
 if __name__ == "__main__":

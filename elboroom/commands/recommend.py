@@ -84,7 +84,9 @@ def why(found: dict[str, Any]) -> list[str]:
         return told
     won = f"It has the best {found['title'].lower()} of {found['runs']} runs on {found['data']}: {found['value']:.4g}"
     told.append(f"{won}, {found['lead']:.3g} before {found['next']} ({found['page']}).")
-    if found["lead"] <= 2 * found["noise"]:
+    if found["noise"] is None:
+        told.append("Each has one seed, and how far seeds scatter was not measured.")
+    elif found["lead"] <= 2 * found["noise"]:
         told.append(
             f"That lead is within the noise, {found['noise']:.2g} by {found['noise_of']}: {found['next']} may do as well."
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -119,3 +121,28 @@ def test_words_that_stay_tell_the_rest_of_a_sentence_or_do_not(monkeypatch: pyte
     assert not style._told(f"the ladies keep {end}", {"keep"}, "negation"), "it may be `will keep` as well"
     assert not style._told(f"the lady kept {end}", set(), "tense")
     assert style._told(f"the lady did not keep {end}", {"not", "keep"}, "tense")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "binarized_mnist",
+        "dialogue",
+        "dsprites",
+        "maps",
+        "multi30k",
+        "pivot",
+        "ptb",
+        "sentences",
+        "style",
+        "translation",
+    ],
+)
+def test_a_page_is_what_its_script_makes_of_the_records(name: str, tmp_path: Path) -> None:
+    here, there = ROOT / "docs" / "results", tmp_path / "docs" / "results"
+    shutil.copytree(here, there, ignore=shutil.ignore_patterns("study", "__pycache__"))
+    page = f"{name.replace('_', '-')}.md"
+    (there / page).unlink()
+    subprocess.run([sys.executable, there / f"{name}.py"], check=True, cwd=tmp_path)
+    assert (there / page).read_text(encoding="utf-8") == (here / page).read_text(encoding="utf-8")
