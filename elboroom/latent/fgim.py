@@ -32,20 +32,27 @@ def fgim(
     """z - w grad of -log p(z), again and again until p is at least `sure`; all step sizes w are tried at once.
 
     Each code takes the smallest step size that gets there, or where none does the one that gets nearest. The loss is a sum
-    over examples, so what becomes of one does not depend on the others. log_p: (n, J) -> (n,).
+    over examples, so what becomes of one does not depend on the others. Nothing is worked out for what has got there, nor
+    for larger step sizes from the same code. log_p: (n, J) -> (n,).
     """
-    sizes = torch.tensor(sorted(steps), dtype=z.dtype, device=z.device).view(-1, 1, 1)
-    now = z.detach().expand(len(sizes), *z.shape).clone()  # (S, B, J)
+    sizes = torch.tensor(sorted(steps), dtype=z.dtype, device=z.device)
+    shape = (len(sizes), len(z))
+    now = z.detach().repeat(len(sizes), 1)  # (S B, J)
+    found = z.new_empty(len(now))
+    going = torch.arange(len(now), device=z.device)  # those that are not there yet
     for left in range(iterations, -1, -1):
         with torch.enable_grad():
-            now.requires_grad_(True)
-            found = log_p(now.flatten(0, 1)).view(now.shape[:2])
-            (uphill,) = torch.autograd.grad(found.sum(), now)
-        found, now = found.detach(), now.detach()
-        done = found >= math.log(sure)  # (S, B)
-        if not left or bool(done.all()):
+            here = now[going].requires_grad_(True)
+            value = log_p(here)
+            (uphill,) = torch.autograd.grad(value.sum(), here)
+        found[going] = value.detach().to(found)
+        done = (found >= math.log(sure)).view(shape)
+        goes = ~done.cummax(0).values.flatten()[going]
+        going = going[goes]
+        if not left or not len(going):
             break
-        now = torch.where(done.unsqueeze(-1), now, now + sizes * uphill)
-    best = torch.where(done.any(0), done.int().argmax(0), found.argmax(0))  # the first that is done, (B,)
+        now[going] += sizes[going // max(1, len(z))].unsqueeze(1) * uphill[goes]
+    nearest = found.view(shape).argmax(0)
+    best = torch.where(done.any(0), done.int().argmax(0), nearest)  # the first that is done, (B,)
     row = torch.arange(len(z), device=z.device)
-    return Descent(now[best, row], sizes.flatten()[best], done[best, row])
+    return Descent(now.view(*shape, -1)[best, row], sizes[best], done[best, row])

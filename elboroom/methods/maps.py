@@ -62,7 +62,7 @@ def emb2emb(
     ramp: how long it rises from 0: up to 1 a fraction of the run, above it steps (published: 10,000 steps of 69,000)
     adversary: weight of what keeps mapped codes among codes; 0 leaves it out (published: 0.008, for long text 0.032)
     pretraining: share of the run in which the classifier of codes is learnt, with --to
-    critic_lr: learning rate of the critic, a tenth of that of the map, as published
+    critic_lr: learning rate of the critic, a tenth of 3e-3, the usual rate of text (published: a tenth of that of the map)
     classifier_lr: learning rate of the classifier of codes
     """
     base = parts.require_base()

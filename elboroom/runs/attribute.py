@@ -110,7 +110,14 @@ def attribute(run: Run, label: str) -> Attribute:
     name = label or next(iter(labels))
     if name not in labels:
         raise unknown(f"label of {run.spec.about.name}", name, labels)
-    key, own = _key(run, name), _own_head(run, name)
+    if name not in run.attributes:
+        run.attributes[name] = _known(run, name)
+    return run.attributes[name]
+
+
+def _known(run: Run, name: str) -> Attribute:
+    """A label as the folder of a run knows it, or fitted now."""
+    labels, key, own = run.spec.about.labels, _key(run, name), _own_head(run, name)
     path = run.folder / f"attribute-{hashlib.sha256(name.encode()).hexdigest()[:8]}.safetensors"
     tensors = _kept(path, key, _like(run, name))
     if tensors is None:

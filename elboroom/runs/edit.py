@@ -10,8 +10,9 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem
+from elboroom.core.stages import Stages
 from elboroom.families.decoding import Decoding, Greedy
-from elboroom.families.mapped import Moved
+from elboroom.families.mapped import Mapped, Moved
 from elboroom.runs.attribute import attribute, codes_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,23 @@ def has_map(run: Run) -> bool:
     return run.model.families[0] is Moved
 
 
+def maps_in_the_end(run: Run) -> bool:
+    """Whether its codes are mapped once it is trained to its end."""
+    return run.method.final.model.families[0] is Moved
+
+
+def require_map(run: Run) -> None:
+    """Refuses a run without a map, or one that was stopped before its map was begun."""
+    if has_map(run):
+        return
+    if isinstance(run.method, Stages) and maps_in_the_end(run):
+        raise Problem(
+            f"the map of this run has not been trained yet: it stopped at step {run.step:,}, and its map begins at step "
+            f"{run.method.until:,}; continue with: elbo resume {run.folder}"
+        )
+    raise Problem(f"{run.spec.method} of this run has no map; train one: elbo train emb2emb --base {run.folder}")
+
+
 def changes(run: Run) -> dict[str, str]:
     """The label that the map of a run changes, with the value that it gives; none of a map that learnt from pairs."""
     to, label = (run.spec.options.get(name, "") for name in ("to", "label")) if has_map(run) else ("", "")
@@ -35,8 +53,8 @@ def check(run: Run, by: str, strength: float) -> None:
     """Refuses, in a sentence, what this run cannot do."""
     if not np.isfinite(strength):
         raise Problem(f"the strength of an edit is a finite number, not {strength}")
-    if "map" in by and not has_map(run):
-        raise Problem(f"{run.spec.method} of this run has no map; train one: elbo train emb2emb --base {run.folder}")
+    if "map" in by:
+        require_map(run)
 
 
 def edited(
@@ -60,17 +78,24 @@ def edited(
     if decoding is None and run.tokeniser is not None:
         decoding = Greedy(unknown=False)
     source = codes_of(run, batch)
-    z = moved(run, batch, source, label, to, by)
+    z = moved(run, source, label, to, by)
     return run.decode(run.space.back(source + strength * (z - source)).numpy(), batch.u, decoding)
 
 
-def moved(run: Run, batch: Batch, source: Tensor, label: str, to: str | int | None, by: str) -> Tensor:
+def moved(run: Run, source: Tensor, label: str, to: str | int | None, by: str) -> Tensor:
     """Codes moved all the way, (n, J)."""
-    z = source
-    if "map" in by:
-        z = torch.cat(run.in_parts(lambda b: run.model.q(b).mean.float().cpu(), batch))
+    z = mapped(run, source) if "map" in by else source
     if by == "map":
         return z
     assert to is not None
     found = attribute(run, label)
     return z + found.offset(to) if by == "offset" else found.descend(z, to).codes
+
+
+@torch.no_grad()
+def mapped(run: Run, codes: Tensor) -> Tensor:
+    """What the map of a run makes of codes, (n, J)."""
+    posterior = run.model.posterior
+    assert isinstance(posterior, Mapped)
+    made: Tensor = posterior.mapping(codes.to(next(run.model.parameters())))
+    return made.float().cpu()

@@ -37,7 +37,7 @@ from elboroom.runs import answers, moves, record, samples
 from elboroom.runs.answers import Context
 from elboroom.runs.attribute import Attribute, attribute
 from elboroom.runs.card import card
-from elboroom.runs.edit import Way, changes, edited, has_map
+from elboroom.runs.edit import Way, changes, edited, maps_in_the_end
 from elboroom.runs.inputs import as_batch, labelled, labels_of, of_rows, require_alike
 from elboroom.runs.media import Arrays, Medium, Sentences, real
 from elboroom.runs.samplers import Name as Sampler
@@ -68,6 +68,7 @@ class Run:
     ) -> None:  # fmt: skip
         self.folder, self.spec, self.method, self.step = folder, spec, method.eval(), step
         self._own, self.tokeniser, self._beside = own, tokeniser, dict(beside or {})
+        self.attributes = dict[str, Attribute]()  # those that were asked for, by label
 
     def __reduce__(self) -> Any:
         """A copy or a pickle is the spec and the weights, built anew where it is read."""
@@ -280,7 +281,7 @@ class Run:
         that is sure; "map" maps it, of a run of emb2emb, where that is the default; "map+fgim" both. strength: 0 reconstructs,
         1 goes all the way, more goes on.
         """
-        way = by or ("map" if has_map(self) else "offset")
+        way = by or ("map" if maps_in_the_end(self) else "offset")
         return edited(self, as_batch(self, x, u), label, to, way, strength, decoding)
 
     def changes(self, by: By = "map") -> dict[str, str]:

@@ -40,3 +40,20 @@ def test_what_becomes_of_one_does_not_depend_on_its_batch() -> None:
         alone = fgim(z[row : row + 1], lambda c: torch.log_softmax(head(c), -1)[:, 1])
         torch.testing.assert_close(alone.codes[0], whole.codes[row], rtol=1e-4, atol=1e-5)
         assert alone.steps[0] == whole.steps[row]
+
+
+def test_nothing_is_worked_out_for_what_is_sure_already() -> None:
+    """Nor for larger steps from the same code: of a code that is sure at once only its smallest step is left, and leaves."""
+    counted: list[int] = []
+
+    def counting(z: Tensor) -> Tensor:
+        counted.append(len(z))
+        return log_p(z)
+
+    z = torch.tensor([[5.0, 5.0], [-1.0, -1.0], [6.0, 6.0]])
+    found = fgim(z, counting, [1e-6, 8.0, 50.0], iterations=4)
+    assert found.sure.all()
+    assert counted[0] == 9
+    assert counted[1] == 3, "those of the one code that is not sure"
+    assert counted[-1] == 1, "the step that is too small"
+    assert len(counted) == 5

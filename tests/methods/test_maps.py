@@ -173,7 +173,13 @@ def test_what_cannot_be_is_one_sentence(base: Run, said: DataSet, pairs: Path, t
     refused("--tokens has no effect here", pairs, base.folder, target_column="to", tokens="bytes")
     gaps = tmp_path / "gaps.tsv"
     gaps.write_text("text\tto\na b\tc\nb\t\n" * 20)
-    refused("row|line|empty|blank", gaps, base.folder, target_column="to")
+    refused("^line 3 of .*gaps.tsv has no value for 'to'$", gaps, base.folder, target_column="to")
+    other = tmp_path / "other.tsv"
+    other.write_text("text\tto\na b\tle chat dort\nb c\tun chien\n" * 20)
+    refused("knows 0% of the words of the targets of .*other.tsv; its tokens are of another text", other, base.folder,
+            target_column="to")  # fmt: skip
+    french = handed(["le chat dort", "un chien mange"] * 20, ["long", "short"] * 20)
+    refused("knows 0% of the words of the sentences of ", french, base.folder, to="long")
     alone = elboroom.train("lm", said, tmp_path / "lm", **FIT | {"steps": 2, "embed": 4, "hidden": 4})
     refused("lm has no z", said, alone.folder, to="long")
     turned = {"context_column": "from", "text_column": "to"}
@@ -214,3 +220,17 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
     under = elboroom.train("ae", lines, tmp_path / "base", **WORDS | {"steps": 10})
     options = FIT | {"steps": 8, "lr": 0.01, "base": str(under.folder), "to": "long", "pretraining": 0.5}
     equal("emb2emb", lines, tmp_path, options)
+
+
+@pytest.mark.slow
+def test_two_processes_are_one_on_pixels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    np.savez(
+        tmp_path / "drawn.npz", x=(rng.uniform(0, 0.4, (120, 8, 8)) + 0.5 * y[:, None, None]).astype(np.float32), y=y
+    )
+    drawn = tmp_path / "drawn.npz"
+    sizes = {"latent": 4, "net": "mlp-300", "steps": 10}
+    under = elboroom.train("ae", drawn, tmp_path / "base", **FIT | sizes)
+    options = FIT | {"steps": 8, "lr": 0.01, "base": str(under.folder), "to": "1", "pretraining": 0.5}
+    equal("emb2emb", drawn, tmp_path, options)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from contract import Killed, act_at, kill
 from numpy.typing import NDArray
 
 import elboroom
@@ -105,13 +106,49 @@ def test_an_attribute_is_fitted_once_and_anew_for_other_weights(base: Run, monke
     assert torch.equal(first.head.out.weight, again.head.out.weight)
     counted: list[str] = []
     monkeypatch.setattr(fitting, "_fitted", lambda run, label: counted.append(label) or fitted(run, label))
-    files[0].write_bytes(b"no tensors")
     base.attribute()
+    files[0].write_bytes(b"no tensors")
+    elboroom.load(base.folder, data=base.data).attribute()
     other = elboroom.load(base.folder, data=base.data)
     with torch.no_grad():
         next(other.model.posterior.parameters()).add_(0.01)
     other.attribute()
     assert counted == ["label", "label"]
+
+
+def test_a_loaded_run_reads_its_weights_and_its_file_once(base: Run, shapes: DataSet, monkeypatch: Any) -> None:
+    x = shapes.x(np.arange(4)).numpy()
+    first = base.edit(x, to="1", by="fgim")
+    monkeypatch.setattr(fitting, "_key", lambda *_: pytest.fail("the weights were hashed again"))
+    np.testing.assert_array_equal(base.edit(x, to="1", by="fgim"), first)
+
+
+def test_a_map_encodes_what_it_edits_once(base: Run, shapes: DataSet, tmp_path: Path) -> None:
+    options = FIT | {"steps": 4, "lr": 1e-3, "width": 8, "to": "1"}
+    run = elboroom.train("emb2emb", shapes, tmp_path / "run", base=base.folder, **options)
+    run.attribute()
+    counted: list[int] = []
+    run.model.posterior.register_forward_hook(lambda *_: counted.append(1))
+    x = shapes.x(np.arange(4)).numpy()
+    for way in ("map", "map+fgim"):
+        counted.clear()
+        made = run.edit(x, to="1", by=way)
+        assert len(counted) == 1, way
+    np.testing.assert_allclose(run.edit(x), run.decode(run.encode(x)), atol=1e-6)
+    assert made.shape == x.shape
+
+
+def test_a_map_that_was_stopped_before_it_began_says_so(base: Run, shapes: DataSet, tmp_path: Path) -> None:
+    options = FIT | {"steps": 20, "lr": 1e-3, "width": 8, "to": "1", "pretraining": 0.5, "checkpoint_every": 4}
+    with pytest.raises(Killed):
+        elboroom.train("emb2emb", shapes, tmp_path / "run", base=base.folder, bar=act_at(6, kill), **options)
+    run, x = elboroom.load(tmp_path / "run", data=shapes), shapes.x(np.arange(2)).numpy()
+    for asked in ({}, {"by": "map"}, {"by": "map+fgim"}):
+        with pytest.raises(Problem, match=r"has not been trained yet: .* step 4, .* step 10; .* elbo resume .*run$"):
+            run.edit(x, to="1", **asked)
+    assert run.edit(x, to="1", by="offset").shape == x.shape
+    elboroom.resume(run.folder)
+    assert elboroom.load(run.folder, data=shapes).edit(x).shape == x.shape
 
 
 def test_what_cannot_be_is_one_sentence(base: Run, shapes: DataSet, vectors: DataSet, tmp_path: Path) -> None:
