@@ -32,7 +32,7 @@ from elboroom.training.spec import Ground, Spec
 
 AT_ONCE = 256  # examples that are encoded together
 _MODEL = re.compile(rf"(({'|'.join(STAGES)})\.)?model\.")
-FEW, HALF = 1000, 0.5  # contexts that a base is tried on, and the share of their words that it should know
+FEW, HALF = 1000, 0.5  # examples that a base is tried on, and the share of their words that it should know
 CARRIED = "base"  # the folder in a run that was shared in which the run lies that it stands on
 LEARNT = ("tokens", "min_count", "vocabulary")  # of how text is read: what the base has decided
 
@@ -142,7 +142,15 @@ def read_like(data: DataSet, folder: Path, reads: str = "x") -> DataSet:
                 f"the base {folder} is conditional on {name}, and {data.about.name} has no such label or other values of it"
             )
     words = _words(folder, spec)
-    return data if words is None else data.read_with(words, own_words(folder, spec))
+    if words is None:
+        return data
+    own = own_words(folder, spec)
+    read, some = data.read_with(words, own), data.splits["train"][:FEW]
+    _require_known(words, read.sentences(some), "sentences", folder, data)
+    for name in data.draft.sequences:
+        turns = [" ".join(turns) for turns in read.turns(name, some)]
+        _require_known(own.get(name, words), turns, f"{name}s", folder, data)
+    return read
 
 
 def _contexts_like(data: DataSet, folder: Path, spec: Spec) -> DataSet:
@@ -159,12 +167,16 @@ def _contexts_like(data: DataSet, folder: Path, spec: Spec) -> DataSet:
             f"the base {folder} is of the wrong direction: it writes the language of the contexts of {data.draft.name}, and "
             "has to read it"
         )
-    if (known := _known(words, some)) < HALF:
-        raise Problem(
-            f"the base {folder} knows {known:.0%} of the words of the contexts of {data.draft.name}; its tokens are of another "
-            "text"
-        )
+    _require_known(words, some, f"{CONTEXT}s", folder, data)
     return data.read_with(None, {CONTEXT: words})
+
+
+def _require_known(words: Tokeniser, texts: list[str], of: str, folder: Path, data: DataSet) -> None:
+    """Refuses text of which a base knows less than half."""
+    if (known := _known(words, texts)) < HALF:
+        raise Problem(
+            f"the base {folder} knows {known:.0%} of the words of the {of} of {data.draft.name}; its tokens are of another text"
+        )
 
 
 def _known(words: Tokeniser, texts: list[str]) -> float:
