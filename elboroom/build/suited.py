@@ -48,7 +48,7 @@ def suited(about: About, said: Mapping[str, Any], autoencoder: bool = False) -> 
         "decay": "cosine",
         "lr_end": 0.01,
     }
-    if {"lr", "decay", "lr_end", "optimiser"} & said.keys():  # a pace of one's own
+    if {"lr", "decay", "optimiser"} & said.keys():  # a pace of one's own
         del options["lr"], options["decay"], options["lr_end"]
     if "epochs" in said:
         del options["steps"]

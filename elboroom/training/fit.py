@@ -24,8 +24,8 @@ class Fit(BaseModel):
         20_000,
         ge=1,
         le=MANY,
-        description="optimiser steps; 50 epochs of images and vectors, 5 of text and at least 3,000, at most 20,000; 20,000 of "
-        "black and white images",
+        description="optimiser steps; 50 epochs of images and vectors, at most 20,000; 5 of text, at least 3,000 and at most "
+        "6,600; 20,000 of black and white images",
     )
     epochs: float = Field(0.0, ge=0, le=MANY, description="passes over the training data; if given, it sets the steps")
     batch_size: int = Field(
@@ -43,8 +43,8 @@ class Fit(BaseModel):
     weight_decay: float | None = Field(None, ge=0, description="of adamw, 0.01 there if not said, and sgd")
     decay: Literal["auto", "none", "cosine", "linear", "plateau"] = Field(
         "auto",
-        description="of the learning rate: over the run, or halved when the held-out ELBO stays; auto is cosine for images, "
-        "vectors and text under adam and adamw, none for black and white and under sgd",
+        description="of the learning rate: over the run, or halved when the held-out ELBO stays; auto is cosine for text under "
+        "adam and adamw, and for images and vectors unless --lr or --optimiser is said; else, and for black and white, none",
     )
     warmup_steps: int = Field(0, ge=0, description="steps over which the learning rate rises from 0")
     lr_end: float = Field(

@@ -257,6 +257,9 @@ def specify(
         with recipe.named(given):
             made = specify(method, data, source, size, mixed, reading, labels, base, levels, own, photos=photos)
         return made.model_copy(update={"recipe": recipe.name})
+    given = {
+        name: value for name, value in given.items() if (name, value) != ("decay", "auto")
+    }  # as if it was not said
     read = reading or Reading()
     plain = (
         read.model_copy(update={"label_column": "", "encoding": "utf-8"}) if kind == "vectors" else read

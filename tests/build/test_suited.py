@@ -54,6 +54,7 @@ def test_what_is_said_stays(kind: str) -> None:
     assert suited(about(kind, levels=0), said).keys() <= {"lr", "decay", "lr_end"}
     for name, value in (("lr", 0.1), ("decay", "none"), ("optimiser", "sgd")):
         assert not {"lr", "decay", "lr_end"} & suited(about(kind), {name: value}).keys()
+    assert suited(about(kind), {"lr_end": 0.1})["decay"] == "cosine"
     assert "steps" not in suited(about(kind), {"epochs": 3})
 
 

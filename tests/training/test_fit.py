@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import elboroom
+from elboroom.build.suited import TEXT_MOST
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
+from elboroom.training.fit import Fit
 from elboroom.training.spec import Spec, specify
 
 SMALL: dict[str, Any] = {"steps": 4, "batch_size": 8, "latent": 3, "embed": 4, "hidden": 4, "threads": 1}
@@ -33,6 +35,23 @@ def test_what_is_said_is_kept(sentences: DataSet) -> None:
     assert (spec.fit.batch_size, spec.fit.decay, spec.fit.lr_end, spec.model.trunk) == (16, "none", 0.0, "a")
     assert spec_of(sentences, decay="cosine").fit.lr_end == 0
     assert spec_of(sentences, lr_end=0.5).fit.lr_end == 0.5
+
+
+@pytest.mark.parametrize("data", ["pixels", "binary", "vectors", "sentences"])
+def test_auto_is_the_decay_that_is_taken_where_nothing_is_said(data: str, request: pytest.FixtureRequest) -> None:
+    found = request.getfixturevalue(data)
+    assert spec_of(found, decay="auto").fit == spec_of(found).fit
+    own, decay = spec_of(found, lr=0.002).fit, "cosine" if data == "sentences" else "none"
+    assert (own.decay, spec_of(found, optimiser="adamw").fit.decay) == (decay, decay)
+
+
+def test_an_end_of_the_rate_is_one_of_the_decay_that_is_taken(pixels: DataSet) -> None:
+    fit = spec_of(pixels, lr_end=0.2).fit
+    assert (fit.decay, fit.lr_end) == ("cosine", 0.2)
+
+
+def test_the_help_of_steps_says_what_text_takes() -> None:
+    assert f"at most {TEXT_MOST:,};" in str(Fit.model_fields["steps"].description)
 
 
 def test_gradient_descent_begins_as_it_was_published(sentences: DataSet) -> None:
