@@ -1,15 +1,15 @@
 """The page of results on maps of codes: sentiment, simplification, exact answers, images, and which base is best to map in.
 
 `python docs/results/maps.py train` trains and measures what is left of the plan, in the order of the page, or with names behind
-it those runs alone and the bases that they stand on; several processes share it. `python docs/results/maps.py` writes maps.md
-from the records.
+it those runs alone and the bases that they stand on; several processes share it. `again NAME ...` measures these anew, and `time`
+times edits and steps of training; both train what is not in runs/ any more. `python docs/results/maps.py` writes maps.md from the
+records.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from records import KEPT, ROOT, Plan, claimed, records, work
+from maps_page import timed_ways
+from records import KEPT, ROOT, Plan, again, claimed, records, work
 from records import train as train_plan
 
 ONE = {"threads": 1}
@@ -45,7 +46,6 @@ BASES: dict[str, dict[str, Any]] = {
     "free-bits": {"target": 12.0},
 }
 FACTORS = {"negation": "negative", "tense": "future"}
-FEW = 200  # sentences over which an edit is timed
 PAIRS = 30_000  # of the grammar, to learn from
 
 
@@ -145,7 +145,7 @@ def exact(run: Any) -> None:
 
 
 def styles(*ways: str) -> Callable[[Any], None]:
-    """The sentiment of negative sentences changed in these ways, and how long each takes."""
+    """The sentiment of negative sentences changed in these ways."""
 
     def measured(run: Any) -> None:
         from elboroom.evaluate.registry import find
@@ -157,9 +157,7 @@ def styles(*ways: str) -> Callable[[Any], None]:
         for way in ways:
             results = find("transfer").of(Subject(run), {"by": way, "to": "positive", "most": 2_000})
             said[way] = {name: result.value for name, result in results.items() if result.value is not None}
-            few, began = run.sentences(FEW, "test"), time.perf_counter()
-            run.edit(few, to="positive", by=way)
-            said[way]["seconds"] = (time.perf_counter() - began) / FEW
+            said[way]["sentences"] = results["transfer_accuracy"].settings["sentences"]
         _tell(run, said)
 
     return measured
@@ -263,7 +261,7 @@ SENTIMENT = [
             Plan(f"maps-yelp-{weight:g}", "emb2emb", TO | {"style_weight": weight}),
             "yelp-sentiment",
             MAP | {"longest": YELP["longest"]},
-            styles("map", "map+fgim") if weight == 0.9 else styles("map"),
+            styles("map", "map+fgim", "fgim", "offset") if weight == 0.9 else styles("map"),
             "maps-yelp-dae",
         )
         for weight in STRENGTHS
@@ -303,11 +301,38 @@ ROWS = {row.name: row for row in (*SENTIMENT, *SENTENCES, *ANSWERS, *SIMPLER, *I
 
 def train(names: list[str]) -> None:
     """What is left of these, each after the base that it stands on."""
-    for name in names:
-        if name not in ROWS:
-            sys.exit(f"there is no row {name}; there are {', '.join(ROWS)}")
     for name in names or ROWS:
         ROWS[name].work()
+
+
+def remeasure(names: list[str]) -> None:
+    """Measures these anew, trained first where they are gone."""
+    for name in names:
+        if (not ROWS[name].base or ROWS[ROWS[name].base].ready()) and ROWS[name].ready():
+            again([ROWS[name].plan], ROWS[name].measure)
+
+
+def take_times() -> None:
+    """Times the edits of the table of sentiment and the steps of that of simplification, each in one process."""
+    import maps_times
+
+    import elboroom
+
+    def there(rows: list[Row]) -> bool:
+        return all((not row.base or ROWS[row.base].ready()) and row.ready() for row in rows)
+
+    if there(SENTIMENT):
+        runs = {row.name: elboroom.load(row.plan.folder) for row in SENTIMENT}
+        ways = {title: (runs[name], way) for title, (name, way) in timed_ways(STRENGTHS).items()}
+        texts = maps_times.negatives(runs["maps-yelp-dae"], "sentiment", TO["to"])
+        maps_times.keep(
+            KEPT / "maps-yelp-times" / "edits.json", maps_times.of_edits(ways, texts, "sentiment", TO["to"])
+        )
+    for data in ("turkcorpus", "asset"):
+        rows = [row for row in SIMPLER if row.base == f"maps-{data}-dae"]
+        if there(rows):
+            told = maps_times.of_steps({row.name: row.plan.folder for row in rows})
+            maps_times.keep(KEPT / f"maps-{data}-times" / "edits.json", told)
 
 
 def found() -> dict[str, dict[str, Any]]:
@@ -321,8 +346,15 @@ def found() -> dict[str, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["train"]:
-        train(sys.argv[2:])
+    said, names = sys.argv[1:2], sys.argv[2:]
+    if unknown := [name for name in names if name not in ROWS]:
+        sys.exit(f"there is no row {unknown[0]}; there are {', '.join(ROWS)}")
+    if said == ["train"]:
+        train(names)
+    if said == ["again"]:
+        remeasure(names)
+    if said == ["time"]:
+        take_times()
     from maps_page import figure, page
 
     known = found()

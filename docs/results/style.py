@@ -66,6 +66,7 @@ ON_YELP = [
 ]
 ON_CAPTIONS = [Plan("style-captions-vae", "style-vae"), Plan("style-captions-ae", "style-ae")]
 PAIRS = 20
+STRENGTHS, FEW = (1.0, 1.25, 1.5, 2.0), 2_000  # of a transfer, over this many sentences
 
 
 def measure(run: Any) -> None:
@@ -78,7 +79,30 @@ def measure(run: Any) -> None:
         measure.metrics(run, ["blocks"])
     if has_grammar(run.data):
         by_words(run)
+    elif len(run.model.blocks) > 1:
+        by_strength(run)
     pairs(run, by)
+
+
+def by_strength(run: Any) -> None:
+    """Transfer at more than the mean style of the other class: what accuracy then costs in content."""
+    from elboroom.evaluate.transfer.measure import Bench, Task
+
+    ((label, values),) = run.styles().items()
+    batch = run.examples(FEW, "test")
+    texts = run.data.sentences(batch.index)
+    has = run.data.labels[batch.index.numpy(), list(run.data.about.labels).index(label)]
+    bench, task = Bench(run.data, label), Task(texts, has, 1 - has, {})
+    said = {}
+    for strength in STRENGTHS:
+        made = [""] * len(texts)
+        for value, name in enumerate(values):
+            rows = [row for row, old in enumerate(has) if old != value]
+            done = run.transfer([texts[row] for row in rows], {label: name}, strength=strength)
+            for row, text in zip(rows, done, strict=True):
+                made[row] = text
+        said[f"{strength:g}"] = {key: result.value for key, result in bench.scores(task, made).items()}
+    (run.folder / "edits.json").write_text(json.dumps(said, indent=1) + "\n")
 
 
 def by_words(run: Any) -> None:
