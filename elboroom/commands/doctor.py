@@ -35,10 +35,10 @@ def doctor(
         if some:
             print(f"\n{head}\n")
         for verdict in some:
-            print(harmless("\n".join(_lines(verdict))))
+            print(harmless("\n".join(lines(verdict))))
 
 
-def _lines(verdict: Verdict) -> list[str]:
+def lines(verdict: Verdict) -> list[str]:
     """A verdict as the page has it."""
     numbers = verdict.evidence.items()
     said = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in numbers)

@@ -105,9 +105,10 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Measure a run: ELBO and its parts, IW-K, active units, mutual information; with --metrics, its codes too."""
     if score or sheet is not None:
-        return _people(folders or [], sheet, score or [], label, by, split, pairs, seed, json)
+        return _people(ctx, folders or [], sheet, score or [])
     if not folders:
         raise Problem("which run? Use: elbo eval DIR")
+    from elboroom.commands.doctor import lines
     from elboroom.commands.progress import Measuring
     from elboroom.evaluate.likelihood.proposal import NAMES
     from elboroom.evaluate.registry import chosen
@@ -134,22 +135,25 @@ def evaluate(
         raise Problem("--proposal has no effect here; remove it (q(z|x) has a density or is a point)")
     for folder, run in runs.items():
         with Measuring():
-            content = everything[str(folder)] = measure.metrics(run, names, **options)
+            content = measure.metrics(run, names, **options)
+        found = [verdict for verdict in examine(run, ROWS) if verdict.state != "well"]
+        everything[str(folder)] = content | {"verdicts": [verdict._asdict() for verdict in found]}
         if not json:
             _table(content, f"{folder}: ")
             for sentence in of_metrics(content):
-                say(sentence)
-            if wrong := [verdict.name for verdict in examine(run, ROWS) if verdict.state == "problem"]:
-                say(f"what to look at: {', '.join(wrong)}; what to try: elbo doctor {folder}")
+                if sentence not in [verdict.told for verdict in found]:
+                    say(sentence)
+            if found:
+                say(f"what to look at, which elbo doctor {folder} tells with what is well:")
+            for verdict in found:
+                say("\n".join(lines(verdict)))
     if json:
         print_json(everything if len(folders) > 1 else everything[str(folders[0])])
 
 
-def _people(
-    folders: list[Path], sheet: Path | None, filled: list[Path], label: str, by: str, split: str | None, pairs: int,
-    seed: int, json: bool,
-) -> None:  # fmt: skip
+def _people(ctx: typer.Context, folders: list[Path], sheet: Path | None, filled: list[Path]) -> None:
     """Writes the sheet that people judge, or reads it back."""
+    said, json = ctx.params, ctx.params["json"]
     from elboroom.evaluate.transfer import sheet as sheets
     from elboroom.runs import load
     from elboroom.runs.sheet import write
@@ -157,23 +161,39 @@ def _people(
     if filled:
         if folders or sheet is not None:
             raise Problem("--score reads what people said and takes neither a run nor --sheet")
+        _refuse(ctx, {"score", "json"}, "--score")
         results = sheets.score(filled)
         found = {name: result.to_json() for name, result in results.items()}
         return print_json(found) if json else _table({"run": {"method": "what people said", "step": 0}} | found)
     if not folders:
         raise Problem("--sheet needs the runs whose transfers are judged")
     assert sheet is not None
-    key = write(sheet, {folder.name: load(folder) for folder in folders}, label, by, split, pairs, seed)
+    read = ("label", "by", "split", "seed", "to", "through")
+    _refuse(ctx, {*read, "folders", "data", "sheet", "pairs", "json"}, "--sheet")
+    runs = {name: load(folder, data=said["data"]) for name, folder in _called(folders).items()}
+    key = write(sheet, runs, n=said["pairs"], **{name: said[name] for name in read})
     print_json({"sheet": str(sheet), "key": str(key)}) if json else say(f"{sheet}, to be judged; whose is whose: {key}")
+
+
+def _called(folders: list[Path]) -> dict[str, Path]:
+    """Runs by the names of their folders; by their paths where two have one name."""
+    names = [folder.resolve().name for folder in folders]
+    found = dict(zip(names if len({*names}) == len(names) else map(str, folders), folders, strict=True))
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise Problem("--sheet takes each run once; the same folder is given twice")
+    return found
 
 
 def _refuse_idle(ctx: typer.Context, asked: list[Metric]) -> None:
     """Refuses, in a sentence, an option that none of the metrics asked for would read."""
     read = {option for entry in asked for option in entry.options} | {"folders", "metrics", "data", "json"}
+    _refuse(ctx, read, f"--metrics {','.join(sorted(ctx.params['metrics'].split(',')))}")
+
+
+def _refuse(ctx: typer.Context, read: set[str], beside: str) -> None:
     for option in ctx.params:
         if option not in read and _was_said(ctx, option):
-            names = ",".join(sorted(ctx.params["metrics"].split(",")))
-            raise Problem(f"--{option.replace('_', '-')} has no effect with --metrics {names}; remove it")
+            raise Problem(f"--{option.replace('_', '-')} has no effect with {beside}; remove it")
 
 
 def _was_said(ctx: typer.Context, option: str) -> bool:

@@ -14,6 +14,7 @@ import torch
 from torch.distributions import Independent
 from torch.distributions import Normal as Gauss
 
+from elboroom.build.registry import card
 from elboroom.core.draw import Draw
 from elboroom.core.law import capabilities
 from elboroom.core.problem import Problem
@@ -29,12 +30,22 @@ from elboroom.families.gaussian import NoPrior
 from elboroom.families.pixels import Normal
 from elboroom.runs.run import Run
 from elboroom.training.batches import batch_of
-from elboroom.training.spec import flag
+from elboroom.training.spec import Spec, flag
 
 ROWS = 2_000  # examples that are looked at
 PAIRS = 20  # the fewest of which a correlation tells
 SENTENCES = 100  # that are reconstructed
 DRAWS = 10  # for each dimension, from which a covariance is none of noise
+REMEDIES = {  # against a z that is not used, the first that the run is not itself, by what it models
+    "parts": ("style-ae",),
+    "context": ("bn-cvae", "cvae-bow"),
+    "tokens": ("bn-vae", "free-bits"),
+    "": ("free-bits", "bn-vae"),
+}
+NETS = (  # options of the model that are not of the laws of z, and of use to every method
+    "latent", "net", "likelihood", "sigma", "standardise", "trunk", "embed", "hidden", "layers", "dropout", "word_dropout",
+    "inject", "attention", "given", "init",
+)  # fmt: skip
 THRESHOLD = 0.01  # variance of the mean of a dimension from which it is active
 
 
@@ -93,8 +104,12 @@ class Patient:
 
     def again(self, name: str, **changes: Any) -> str:
         """The command of the run with other options, beside the run; what was chosen for the data is chosen anew."""
-        head, *flags = self.run.spec.command.split(" --")
-        gone = {word.replace("_", "-") for word in (*self.run.spec.suited, *changes, "data", "threads", "out")}
+        return self.typed(self.run.spec, name, **changes)
+
+    def typed(self, spec: Spec, name: str, **changes: Any) -> str:
+        """The same of another spec."""
+        head, *flags = spec.command.split(" --")
+        gone = {word.replace("_", "-") for word in (*spec.suited, *changes, "data", "threads", "out")}
         kept = [said for said in flags if said.split()[0].removeprefix("no-") not in gone]
         told = [flag(word, value) for word, value in changes.items()]
         return " ".join([head, flag("data", self.source), *(f"--{said}" for said in kept), *told, self.beside(name)])
@@ -107,11 +122,26 @@ class Patient:
         spare = sum(sizes.values()) - dimensions
         return self.again("smaller", content_size=sizes["content"] - spare) if sizes.get("content", 0) > spare else ""
 
-    def instead(self, name: str, method: str) -> str:
-        """The command of another method on the same data."""
-        size = self.run.spec.data["size"]
-        sized = [flag("size", size)] if size else []
-        return " ".join(["elbo train", method, flag("data", self.source), *sized, self.beside(name)])
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """Methods that keep z in use, of what this one models."""
+        parted = len(self.run.model.sizes) > 1
+        text = "tokens" if self.run.tokeniser is not None else ""
+        return REMEDIES["parts" if parted else "context" if self.run.spec.card.needs_context else text]
+
+    def remedy(self, name: str) -> str:
+        """The command of a method that keeps z in use, on the same data and with the same nets; none on another run."""
+        spec = self.run.spec
+        other = next((method for method in self.remedies if method != spec.method), "")
+        if not other or spec.base is not None:
+            return ""
+        near = card(other).builder.__module__ == spec.card.builder.__module__  # where a name means the same
+        options = card(other).validate({}, spec.about.kind)
+        options |= {key: value for key, value in spec.options.items() if near and key in options}
+        model = type(spec.model)(**spec.model.model_dump(include={*NETS}))
+        fit = spec.fit.model_copy(update={"accumulate": 1})  # which statistics of a batch refuse
+        told = {"method": other, "options": options, "model": model, "fit": fit, "warm": "", "recipe": ""}
+        return self.typed(spec.model_copy(update=told), name)
 
     def beside(self, name: str) -> str:
         return flag("out", f"{self.run.folder}-{name}")
@@ -132,8 +162,7 @@ def _collapse(p: Patient) -> Iterator[Verdict]:
     numbers: dict[str, float | str] = {"active dimensions": p.active, "latent dimensions": len(p.variances)}
     numbers |= {} if p.rate is None else {"mean KL in nats": p.rate}
     if told := p.collapsed:
-        other = "bn-vae" if p.run.tokeniser is not None else "free-bits"
-        yield Verdict("collapse", "problem", told, numbers, p.instead("in-use", other))
+        yield Verdict("collapse", "problem", told, numbers, p.remedy("in-use"))
         return
     if idle := verdicts.passive(p.active, len(p.variances)):
         yield Verdict("dead dimensions", "note", idle, numbers, p.smaller(p.active))

@@ -63,8 +63,52 @@ def test_a_collapsed_run_is_told_with_what_to_try(tmp_path: Path) -> None:
     assert told["collapse"].state == "problem"
     assert told["collapse"].told.startswith("z is not used (mean KL 0 nats)")
     assert told["collapse"].evidence["active dimensions"] == 0
-    assert told["collapse"].command == f"elbo train free-bits --data FILE.npy --out {run.folder}-in-use"
+    command = told["collapse"].command
+    assert command.startswith("elbo train free-bits --data FILE.npy ")
+    assert "--latent 2 --net mlp-300+linear" in command
+    assert command.endswith(f"--steps 60 --log-every 5 --out {run.folder}-in-use")
+    assert "beta" not in command
     assert not {"prior", "doubled dimensions", "pca"} & told.keys(), "of a z that is not used nothing else is said"
+
+
+TABLE = "line,mood\n" + "".join(f"w{i % 7} w{i % 5} w{i % 3} {m},{m}\n" for i in range(30) for m in ("good", "bad"))
+TEXT: dict[str, Any] = {"steps": 2, "embed": 4, "hidden": 5, "latent": 2, "threads": 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "said", "tried", "parts"),
+    [
+        ("vae", {"given": "mood", "min_count": 2, "posterior": "vmf"}, "bn-vae", ["--given mood", "--min-count 2", "--hidden 5"]),
+        ("bn-vae", {"gamma": 0.7, "warmup": 0.5}, "free-bits", ["--warmup 0.5"]),
+        ("free-bits", {"target": 9.0}, "bn-vae", []),
+        ("style-vae", {"latent": None, "style_size": 3, "content_size": 5, "rate": 2.0}, "style-ae", ["--style-size 3"]),
+    ],
+)  # fmt: skip
+@pytest.mark.unhurried
+def test_what_to_try_is_another_method_on_the_same_data(
+    method: str, said: dict[str, Any], tried: str, parts: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.csv").write_text(TABLE)
+    column = {"text_column": "line", "label_column": "mood"}
+    told = {name: value for name, value in (TEXT | said).items() if value is not None}
+    run = elboroom.train(method, tmp_path / "x.csv", tmp_path / "run", **column, **told)
+    command = Patient(run, 20).remedy("in-use")
+    assert command.startswith(f"elbo train {tried} --data {tmp_path / 'x.csv'} ")
+    for part in (*parts, "--text-column line", "--label-column mood", "--steps 2"):
+        assert part in command
+    assert not any(gone in command for gone in ("vmf", "gamma", "target", "--rate"))
+    done = elbo(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run-in-use" / "spec.json").exists()
+
+
+@pytest.mark.unhurried
+def test_replies_are_tried_by_another_method_of_replies(tmp_path: Path) -> None:
+    rows = "".join(f"w{i % 7} w{i % 5}\tw{i % 3} w{i % 4}\n" for i in range(60))
+    (tmp_path / "x.tsv").write_text(f"before\treply\n{rows}")
+    columns = {"text_column": "reply", "context_column": "before"}
+    run = elboroom.train("cvae", tmp_path / "x.tsv", tmp_path / "run", **columns, **TEXT)
+    assert Patient(run, 20).remedy("x").startswith(f"elbo train bn-cvae --data {tmp_path / 'x.tsv'} ")
 
 
 @pytest.mark.unhurried
@@ -176,5 +220,13 @@ def test_a_command_to_try_can_be_typed(tmp_path: Path) -> None:
     assert elbo(*words[1:]).returncode == 0
     assert (tmp_path / "run-early" / "spec.json").exists()
     shown = elbo("eval", tmp_path / "run", "--samples", 2).stderr
-    assert f"what to try: elbo doctor {tmp_path / 'run'}" in shown
-    assert "overfit" in shown
+    assert f"elbo doctor {tmp_path / 'run'}" in shown
+    assert "  overfit: " in shown
+    assert "evidence: nats, test" in shown
+    assert "try: elbo train vae" in shown
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    said = json.loads(elbo("eval", tmp_path / "run", "--samples", 2, "--json").stdout)
+    told = {verdict["name"]: verdict for verdict in said.pop("verdicts")}
+    assert "--patience 3" in told["overfit"]["command"]
+    assert "well" not in [verdict["state"] for verdict in told.values()]
+    assert said.keys() == kept.keys(), "verdicts are no numbers, and are not kept"
