@@ -1,9 +1,9 @@
 """The page of results on maps of codes: sentiment, simplification, exact answers, images, and which base is best to map in.
 
 `python docs/results/maps.py train` trains and measures what is left of the plan, in the order of the page, or with names behind
-it those runs alone and the bases that they stand on; several processes share it. `again NAME ...` measures these anew, and `time`
-times edits and steps of training; both train what is not in runs/ any more. `python docs/results/maps.py` writes maps.md from the
-records.
+it those runs alone and the bases that they stand on; several processes share it. `again NAME ...` measures these anew, and
+`time` times edits and steps of training; both train what is not in runs/ any more. `python docs/results/maps.py` writes maps.md
+from the records.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
+sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.measure import in_turns, timed
 from elboroom.families.decoding import Greedy
