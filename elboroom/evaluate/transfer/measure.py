@@ -170,19 +170,9 @@ def of_run(
     run = subject.run
     if run.tokeniser is None:
         raise Problem(f"transfer is measured on sentences; {run.data.about.name} is {run.data.about.kind}")
-    styles = run.styles(by)
-    if not styles:
-        raise Problem("this run has no style to change; use --by offset or fgim, or a run of emb2emb with --by map")
-    if label and label not in styles:
-        raise unknown("label that this run changes", label, styles)
-    if by != "style" and not label and len(styles) > 1:
-        raise Problem(f"{run.data.about.name} has the labels {', '.join(styles)}: say which with --label")
-    name = label or next(iter(styles))
+    name, values, only = changed(run, label, by, to)
     results: Results = {}
-    column, values, part = list(run.data.about.labels).index(name), styles[name], run.split(split, most, seed)
-    only = to or run.changes(by).get(name)
-    if only and only not in values:
-        raise unknown(name, only, values)
+    column, part = list(run.data.about.labels).index(name), run.split(split, most, seed)
     if only:
         rest = part.rows[run.data.labels[part.rows, column] != values.index(only)]
         if not len(rest):
@@ -198,7 +188,7 @@ def of_run(
     pivot = reads_pivot(run)
     contexts = run.data.turns(CONTEXT, part.rows) if pivot and through is None else []
     task = Task(inputs, truth, targets, part.settings | decoding, contexts=contexts, numbers=bench.numbers)
-    outputs = _outputs(run, task, name, values, by, through)
+    outputs = outputs_of(run, task, name, values, by, through)
     copy = bench.scores(task, task.inputs)
     others = {COPY: copy}
     if exact.has_grammar(run.data):
@@ -214,7 +204,23 @@ def of_run(
     return named(results)
 
 
-def _outputs(run: Any, task: Task, label: str, values: list[str], by: str, through: Path | None = None) -> list[str]:
+def changed(run: Any, label: str = "", by: str = "style", to: str = "") -> tuple[str, list[str], str]:
+    """The label of a run that is changed, what its values are called, and the one that all others get, if there is one."""
+    styles = run.styles(by)
+    if not styles:
+        raise Problem("this run has no style to change; use --by offset or fgim, or a run of emb2emb with --by map")
+    if label and label not in styles:
+        raise unknown("label that this run changes", label, styles)
+    if by != "style" and not label and len(styles) > 1:
+        raise Problem(f"{run.data.about.name} has the labels {', '.join(styles)}: say which with --label")
+    name = label or next(iter(styles))
+    only = to or run.changes(by).get(name) or ""
+    if only and only not in styles[name]:
+        raise unknown(name, only, styles[name])
+    return name, styles[name], only
+
+
+def outputs_of(run: Any, task: Task, label: str, values: list[str], by: str, through: Path | None = None) -> list[str]:
     """What the run makes of each sentence, the style that it is to have being given; nothing of one that it cannot read."""
     if run.given not in ((), (label,)):
         raise Problem(
@@ -252,7 +258,7 @@ def _rewritten(
         [pair.reference for pair in pairs],
         numbers=bench.numbers,
     )
-    outputs = _outputs(run, task, label, values, by, through)
+    outputs = outputs_of(run, task, label, values, by, through)
     others = {COPY: bench.scores(task, task.inputs), HUMAN: bench.scores(task, task.references)}
     return {f"{key} {REFERENCES}": result for key, result in beside(bench.scores(task, outputs), others).items()}
 
