@@ -21,6 +21,7 @@ from elboroom.families.styled import ClassMeans, Remembered
 from elboroom.runs.answers import Context, as_contexts, context_ids, written
 from elboroom.runs.edit import changes, check, edited
 from elboroom.runs.inputs import handed
+from elboroom.runs.media import real
 
 if TYPE_CHECKING:
     from elboroom.runs.run import Run
@@ -98,7 +99,7 @@ def transfer(
         return run.decode(z.numpy(), other, decoding)
     if like is None:
         return run.decode(restyled(run, z, to, strength).numpy(), batch.u, decoding)
-    model = torch.from_numpy(run.encode(_read(run, read, like, u)))
+    model = torch.from_numpy(run.encode(_model(run, read, like, u)))
     if len(model) not in (1, len(z)):
         raise Problem(f"{len(model)} examples to be like do not fit {len(z)}; give one, or one for each")
     styled = {name: model[:, means.where] for name, means in remembered.items()}
@@ -221,6 +222,17 @@ def _read(run: Run, read: Read, x: Any, u: ArrayLike | None) -> Batch:
             if not (row >= MARKERS).any():
                 raise Problem(f"this model knows no word of '{sentence}'")
     return batch
+
+
+def _model(run: Run, read: Read, like: Any, u: ArrayLike | None) -> Batch:
+    """Examples to be like as the model takes them; one is read with the labels of each that is to be like it."""
+    like = like if isinstance(like, Batch) else handed(run, like)
+    if u is None or isinstance(like, Batch) or not (isinstance(like, str) or len(like) == 1):
+        return _read(run, read, like, u)
+    labels = u if isinstance(u, Tensor) else torch.from_numpy(real(u, "u"))
+    batch = _read(run, read, like, labels[:1])
+    one = {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
+    return Batch(**{name: value.repeat_interleave(len(labels), 0) for name, value in one.items()} | {"u": labels})
 
 
 def _wanted(known: dict[str, list[str]], to: To, n: int, opposite: Any = None) -> Wanted:

@@ -16,14 +16,24 @@ from elboroom.families.decoding import Beam, Greedy
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
-SMALL: dict[str, Any] = {"steps": 12, "batch_size": 8, "embed": 8, "hidden": 8, "threads": 1, "device": "cpu", "lr": 1e-2}
+SMALL: dict[str, Any] = {
+    "steps": 12,
+    "batch_size": 8,
+    "embed": 8,
+    "hidden": 8,
+    "threads": 1,
+    "device": "cpu",
+    "lr": 1e-2,
+}
 NOUNS = ("soup", "cake", "room", "staff", "view", "door")
 TEXT = ["the soup was awful", "the door was great"]
 
 
 @pytest.fixture(scope="module")
 def reviews() -> DataSet:
-    said = [(f"the {noun} was {word}", (label,)) for noun in NOUNS for word, label in (("awful", "bad"), ("great", "good"))]
+    said = [
+        (f"the {noun} was {word}", (label,)) for noun in NOUNS for word, label in (("awful", "bad"), ("great", "good"))
+    ]
     return gather("reviews", {"train": said * 4, "test": said}, {"mood": None})
 
 
@@ -66,6 +76,25 @@ def test_the_style_of_another_sentence(run: Run, monkeypatch: pytest.MonkeyPatch
     own, other = run.encode(TEXT), run.encode(["the view was great"])
     z, *_ = codes(run, monkeypatch, TEXT, like="the view was great")
     np.testing.assert_allclose(z, np.hstack([np.vstack([other[:, :2]] * 2), own[:, 2:]]), rtol=1e-5, atol=1e-6)
+
+
+def test_one_sentence_to_be_like_is_read_with_the_labels_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [
+        (f"the {noun} {verb} {word}", (label, tense))
+        for noun in NOUNS
+        for verb, tense in (("is", "now"), ("was", "then"))
+        for word, label in (("awful", "bad"), ("great", "good"))
+    ]
+    data = gather("reviews", {"train": said * 2, "test": said}, {"mood": None, "tense": None})
+    told = train("style-vae", data, tmp_path, style_size=2, content_size=3, label="mood", given="tense", **SMALL)
+    texts, u = [*TEXT, "the room is great"], np.array([[0, 1], [0, 1], [1, 0]], np.float32)
+    z, *_ = codes(told, monkeypatch, texts, like="the view was great", u=u)
+    other = told.encode(["the view was great"] * 3, u)
+    np.testing.assert_allclose(z[:, :2], other[:, :2], rtol=1e-5, atol=1e-6)
+    again, *_ = codes(told, monkeypatch, texts, like=["the view was great"] * 3, u=u)
+    np.testing.assert_allclose(z, again)
 
 
 def test_without_a_word_on_it_each_of_two_styles_becomes_the_other(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
