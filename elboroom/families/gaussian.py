@@ -157,6 +157,11 @@ class ConditionalNormal(nn.Module):
         nn.init.zeros_(self.table.weight)
         nn.init.zeros_(self.table.bias)
 
+    def spread(self, std: float = 0.1) -> ConditionalNormal:
+        """The same with means that differ from the start, as what divides them by their deviation needs."""
+        torch.nn.init.normal_(self.table.weight.data[: self.table.out_features // 2], std=std)
+        return self
+
     def forward(self, batch: Batch) -> Gaussian:
         loc, logvar = widened(self.table(self.deep(batch.u))).chunk(2, dim=-1)
         return Gaussian(loc, logvar)

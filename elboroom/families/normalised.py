@@ -43,23 +43,24 @@ class BatchNormed(nn.Module):
     """q(z|x) = N(gamma (mu - m) / s + b, sigma^2), m and s^2 the mean and variance of mu over the batch, b learned.
 
     E[mean^2] = gamma^2 s^2 / (s^2 + eps) + b^2, so that the mean rate is at least J (gamma^2 + b^2) / 2, whatever the
-    encoder does, as long as its means vary by more than eps.
+    encoder does, as long as its means vary by more than eps. Without a shift b is zero; a p(z|c) may be normalised so too.
     """
 
     family = Gaussian
     couples = True
     least_batch = LEAST_BATCH
 
-    def __init__(self, posterior: nn.Module, latent: int, gamma: float, eps: float = EPS) -> None:
+    def __init__(self, posterior: nn.Module, latent: int, gamma: float, eps: float = EPS, shifted: bool = True) -> None:
         super().__init__()
         require_gaussian(posterior, "batch normalisation of the means")
         self.posterior, self.gamma = posterior, gamma
         self.norm = nn.BatchNorm1d(latent, eps, affine=False)
-        self.shift = nn.Parameter(torch.zeros(latent))
+        self.shift = nn.Parameter(torch.zeros(latent)) if shifted else None
 
     def forward(self, batch: Batch) -> Gaussian:
         q = self.posterior(batch)
-        return Gaussian(self.gamma * standardised(self.norm, q.loc) + self.shift, q.logvar)
+        mean = self.gamma * standardised(self.norm, q.loc)
+        return Gaussian(mean if self.shift is None else mean + self.shift, q.logvar)
 
 
 class Capped(nn.Module):

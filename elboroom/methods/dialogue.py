@@ -20,6 +20,7 @@ from elboroom.weights.schedules import Linear
 
 PURPOSE = "text given a context: replies, translations"
 SHOWN_ON = "dailydialog-replies"  # the data of its examples
+GAMMA_PRIOR = 0.2  # ours: less than gamma, as the mean of p is E[mu_q | c] where p fits
 
 
 def _elbo(parts: Parts, warmup: float) -> Objective:
@@ -108,21 +109,37 @@ def cvae_bow(parts: Parts, warmup: Warmup = 0.25, bow: NonNegative = 1.0, act: b
 def bn_cvae(
     parts: Parts,
     gamma: Positive = 0.6,
-    on: Literal["difference", "posterior"] = "difference",
+    on: Literal["difference", "both", "posterior"] = "difference",
+    gamma_prior: Positive = GAMMA_PRIOR,
     warmup: Warmup = 0.25,
 ) -> Method:
     """A conditional VAE with a least rate: the difference of the means of q and p is normalised over the batch.
 
     So E[(mu_q - mu_p)^2] = gamma^2 in each dimension, and with the deviation of p capped at 1 the mean rate is at least
-    latent gamma^2 / 2. The published design was not released. One that normalises the mean of q alone (--on posterior)
-    bounds nothing: the mean of p, which is learned, can follow it.
+    latent gamma^2 / 2. The published design was not released. Where both means are normalised, each by itself and without a
+    shift (--on both), E[(mu_q - mu_p)^2] >= (gamma - gamma_prior)^2, since their correlation is at most 1, and the mean rate
+    is at least latent (gamma - gamma_prior)^2 / 2. To normalise the mean of q alone (--on posterior) bounds nothing: the
+    mean of p, which is learned, can follow it.
 
-    gamma: standard deviation of that difference over the batch, fixed
-    on: what is normalised
+    gamma: standard deviation over the batch of that difference, or of the mean of q, fixed
+    on: what is normalised: the difference of the means, both means, or that of q alone
+    gamma_prior: of both: standard deviation over the batch of the mean of p, fixed
     """
+    if on != "both":
+        refuse_idle(
+            "where the mean of p is not normalised: say --on both, or remove it", gamma_prior=(gamma_prior, GAMMA_PRIOR)
+        )
+    elif gamma == gamma_prior:
+        raise Problem(
+            "--gamma and --gamma-prior are equal, so that nothing holds the means of q and p apart; change one"
+        )
     model = parts.answering().vae()
     if not isinstance(model.prior, ConditionalNormal):
         raise Problem("the least rate is that of a Gaussian p(z|c); remove --prior")
+    if on == "both":
+        normal = BatchNormed(model.posterior, parts.latent, gamma, EPS, shifted=False)
+        apart = Capped(BatchNormed(model.prior.spread(), parts.latent, gamma_prior, EPS, shifted=False))
+        return descend(model.with_prior(apart).with_posterior(normal), _elbo(parts, warmup))
     if on == "posterior":
         return descend(
             model.with_posterior(BatchNormed(model.posterior, parts.latent, gamma, EPS)), _elbo(parts, warmup)
