@@ -14,6 +14,7 @@ from elboroom.core.objective import Term
 
 STAGES = ("first", "then")
 _STAGE = "|".join(rf"{name}\." for name in STAGES)
+AVERAGE = re.compile(rf"({_STAGE})?average\.weights\.(.+)")  # an averaged weight in a state: its stage and its name
 
 
 class Stages(nn.Module):
@@ -132,7 +133,7 @@ def learnt(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """What a checkpoint holds of a method but for what its optimisers remember; averaged, where an average is."""
     found = {k: v for k, v in state.items() if not re.match(rf"({_STAGE})?(optimiser/|average\.)", k)}
     for name, tensor in state.items():
-        if average := re.fullmatch(rf"({_STAGE})?average\.weights\.(.+)", name):
+        if average := AVERAGE.fullmatch(name):
             found[f"{average[1] or ''}model.{average[2].replace('/', '.')}"] = tensor
     return found
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elboroom.core.problem import Problem
+
 Better = Literal["high", "low", "neither"]
 KEPT = (
     "value",
@@ -50,7 +52,9 @@ class Result:
 
     def __post_init__(self) -> None:
         if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"{self._name}{self.estimator} gave {self.value}")
+            raise Problem(
+                f"{self._name}{self.estimator} gave {self.value}, which is no number: the weights or the data are too large"
+            )
 
     @property
     def mode(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from elboroom.core.batch import Batch
 from elboroom.core.freeze import frozen
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
-from elboroom.core.stages import STAGES, Trainable, learnt, model_state
+from elboroom.core.stages import Trainable, model_state
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.sequences import CONTEXT, TARGET
 from elboroom.data.text import Reading
@@ -27,32 +26,24 @@ from elboroom.data.tokens import TOKENISER, UNK, Tokeniser, kept
 from elboroom.families.gaussian import NoLatent
 from elboroom.families.recalled import Recalled, X
 from elboroom.training.batches import batch_of
-from elboroom.training.checkpoint import Checkpoint, newest
+from elboroom.training.checkpoint import Checkpoint, check_learnt, newest
 from elboroom.training.spec import Ground, Spec
 
 AT_ONCE = 256  # examples that are encoded together
-_MODEL = re.compile(rf"(({'|'.join(STAGES)})\.)?model\.")
 FEW, HALF = 1000, 0.5  # examples that a base is tried on, and the share of their words that it should know
 CARRIED = "base"  # the folder in a run that was shared in which the run lies that it stands on
 LEARNT = ("tokens", "min_count", "vocabulary")  # of how text is read: what the base has decided
 
 
 def weights(spec: Spec, method: Trainable, state: dict[str, Tensor], folder: Path) -> None:
-    """Gives a method the weights of a checkpoint, all but what its optimisers remember.
-
-    The model has all of its own; what stands beside it, a critic or a controller, what the checkpoint knows of it.
-    """
-    found = learnt(state)
-    of_model = {name: tensor for name, tensor in found.items() if _MODEL.match(name)}
-    dtype = next((v.dtype for v in of_model.values() if v.is_floating_point()), torch.float32)
-    for model in (module for module in method.modules() if isinstance(module, LatentModel)):
-        model.to(dtype)
-    beside = {name: found.get(name, own) for name, own in method.state_dict().items() if not _MODEL.match(name)}
+    """Gives a method the weights of a checkpoint, all but what its optimisers remember; refuses any that are not its own."""
     try:
-        method.load_state_dict(beside | of_model)
-    except RuntimeError as error:
+        method.load_state_dict(check_learnt(method, state))
+    except Problem as problem:
         made = spec.versions.get("elboroom", "?")
-        raise Problem(f"the weights in {folder} are not those of its nets: it was made by elboroom {made}") from error
+        raise Problem(
+            f"the weights in {folder} are not those of its nets: {problem}; elboroom {made} made it"
+        ) from None
 
 
 def latent_of(spec: Spec, model: LatentModel) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,10 +17,13 @@ from torch import Tensor
 from elboroom.core.files import read_json
 from elboroom.core.files import write as write
 from elboroom.core.files import write_json as write_json
+from elboroom.core.memory import require
 from elboroom.core.method import Method
 from elboroom.core.optimiser import memory_of
 from elboroom.core.problem import Problem
-from elboroom.core.stages import STAGES, Stages, Trainable
+from elboroom.core.stages import AVERAGE, STAGES, Stages, Trainable, learnt
+
+_WATCH = re.compile(rf"(({'|'.join(STAGES)})\.)?memory\.\d+\..+")  # what a run looks with while it trains
 
 
 class Pending(BaseModel):
@@ -103,6 +107,10 @@ class Checkpoints:
         path = self.folder / f"{stem}.safetensors"
         try:
             vouch = read_json(self.folder / f"{stem}.json")
+            size = path.stat().st_size
+            if size != vouch.get("bytes", size):
+                raise ValueError(f"it has {size:,} bytes, not {vouch['bytes']:,}")
+            require(2 * size, f"checkpoint {path}")  # as it is read, and as tensors
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != vouch["sha256"]:
                 raise Problem(f"checkpoint {path} is damaged (its checksum differs)")
@@ -110,6 +118,8 @@ class Checkpoints:
                 raise Problem(f"checkpoint {path} belongs to another run: its identifier is not that of spec.json")
             state = tensors.load(content)
             state.update({name: state[kept] for name, kept in vouch["alias"].items()})
+            if "stage" in state and (state["stage"].shape != () or state["stage"].dtype != torch.bool):
+                raise ValueError("it does not say which stage it is in")
             if not isinstance(vouch["step"], int) or vouch["step"] < 0:
                 raise ValueError("it does not say its step")
             return Checkpoint(vouch["step"], state, Pending(**vouch.get("pending", {})))
@@ -136,14 +146,9 @@ def check_state(method: Trainable, state: dict[str, Tensor]) -> None:
 
 
 def _check_method(method: Method, state: dict[str, Tensor]) -> None:
-    expected = dict(method.state_dict())
-    trained = {name for name, _ in method.named_parameters()}
     own = {name for name in state if not name.startswith("optimiser/")}
-    for name in sorted(own ^ expected.keys()):
-        raise Problem(f"the checkpoint {'lacks' if name in expected else 'has an unknown tensor'} '{name}'")
-    for name, tensor in expected.items():
-        _check_tensor(name, state[name], tensor, finite=name in trained or name.startswith("average."))
-    for name in state.keys() - own:
+    _check_all({name: state[name] for name in own}, method)
+    for name in sorted(state.keys() - own):
         group, number, key = ([*name.split("/"), "", "", ""])[1:4]
         parameters, known = (
             method.owned.get(group, []),
@@ -152,10 +157,36 @@ def _check_method(method: Method, state: dict[str, Tensor]) -> None:
         if not number.isdecimal() or int(number) >= len(parameters) or key not in known:
             raise Problem(f"the checkpoint has an unknown tensor '{name}'")
         like = torch.zeros(()) if key == "step" else parameters[int(number)]
-        _check_tensor(name, state[name], like, finite=True)
+        _check_tensor(name, state[name], like)
+        for beside in known:
+            if (lacking := f"optimiser/{group}/{number}/{beside}") not in state:
+                raise Problem(f"the checkpoint lacks '{lacking}'")
 
 
-def _check_tensor(name: str, tensor: Tensor, like: Tensor, finite: bool) -> None:
+def check_learnt(method: Trainable, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights in a state, averaged where an average is, as a method takes them; refuses what is not of it.
+
+    What optimisers remember, and watches that look while it trains alone, it need not have.
+    """
+    expected, found = dict(method.state_dict()), learnt(state)
+    _check_all({name: found[name] for name in found if name in expected or not _WATCH.fullmatch(name)}, method)
+    averaged = {f"{name[1] or ''}model.{name[2].replace('/', '.')}" for name in map(AVERAGE.fullmatch, state) if name}
+    for stage in {name.partition("model.")[0] for name in averaged}:
+        for name in sorted({name for name in expected if name.startswith(f"{stage}model.")} - averaged):
+            raise Problem(f"the checkpoint has no average of '{name}', and has others")
+    return {name: found[name] for name in expected}
+
+
+def _check_all(state: dict[str, Tensor], method: Trainable) -> None:
+    """Refuses other names, shapes, types or numbers than its own; a buffer that begins infinite, a best value, may be so."""
+    expected, trained = method.state_dict(), {name for name, _ in method.named_parameters(remove_duplicate=False)}
+    for name in sorted(state.keys() ^ expected.keys()):
+        raise Problem(f"the checkpoint {'lacks' if name in expected else 'has an unknown tensor'} '{name}'")
+    for name, like in expected.items():
+        _check_tensor(name, state[name], like, finite=name in trained or bool(torch.isfinite(like).all()))
+
+
+def _check_tensor(name: str, tensor: Tensor, like: Tensor, finite: bool = True) -> None:
     """Refuses another shape or type, and numbers that are none."""
     for what, found, wanted in (("shape", tuple(tensor.shape), tuple(like.shape)), ("type", tensor.dtype, like.dtype)):
         if found != wanted:

@@ -269,6 +269,8 @@ def _run(
 
     def save(name: str | None = None) -> None:
         pending = recorder.pending()  # looks for NaN before anything is written
+        if not all(torch.isfinite(parameter).all() for parameter in method.parameters()):
+            raise Diverged(f"a weight is NaN or infinite after step {step:,}; try a smaller --lr, or --clip 1")
         if checkpoints is not None:
             checkpoints.save(step, method.state(), name, pending)
 

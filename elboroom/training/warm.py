@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from elboroom.core.problem import Problem
@@ -24,6 +25,8 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
     state, mine = model_state(newest(folder, best=Spec.read(folder).fit.looks).state), method.model.state_dict()
     theirs = {name: state[other] for name, other in counterparts(mine, state).items()}
     same = {name: theirs[name] for name, w in mine.items() if name in theirs and theirs[name].shape == w.shape}
+    for name in (name for name in same if not torch.isfinite(same[name]).all()):
+        raise Problem(f"--from {folder}: its tensor '{name}' has values that are NaN or infinite")
     if words is not None and (folder / TOKENISER).exists():
         there = {token: row for row, token in enumerate(kept(folder / TOKENISER).tokens)}
         known = [(here, there[token]) for here, token in enumerate(words.tokens) if token in there]

@@ -54,14 +54,16 @@ def newest(run: Path) -> Path:
     return max((run / "checkpoints").glob("step-*.safetensors"))
 
 
-def forge(run: Path, **changed: torch.Tensor) -> None:
-    """Puts other tensors into the newest checkpoint and corrects its checksum, as an attacker would."""
+def forge(run: Path, **changed: torch.Tensor | None) -> None:
+    """Puts other tensors, or none, into the newest checkpoint and corrects its checksum, as an attacker would."""
     path = newest(run)
     state = tensors.load(path.read_bytes()) | changed
-    content = tensors.save(state)
+    content = tensors.save({name: tensor for name, tensor in state.items() if tensor is not None})
     path.write_bytes(content)
     vouch = json.loads(path.with_suffix(".json").read_text())
-    path.with_suffix(".json").write_text(json.dumps(vouch | {"sha256": hashlib.sha256(content).hexdigest()}))
+    alias = {name: kept for name, kept in vouch["alias"].items() if state.get(kept) is not None}
+    said = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "alias": alias}
+    path.with_suffix(".json").write_text(json.dumps(vouch | said))
 
 
 def a_moment(run: Path) -> str:
@@ -96,6 +98,83 @@ def test_other_tensors_are_refused(run: Path, wrong: str) -> None:
     forge(run, **changed)
     with pytest.raises(Problem, match=said):
         elboroom.resume(run, steps=2)
+
+
+def a_weight(run: Path) -> tuple[str, torch.Tensor]:
+    state = tensors.load(newest(run).read_bytes())
+    return next((name, state[name]) for name in sorted(state) if name.startswith("model.") and state[name].ndim > 1)
+
+
+@pytest.mark.parametrize("wrong", ["type", "shape", "nan", "infinite", "lacking", "unknown"])
+def test_whatever_reads_weights_compares_them(run: Path, data: dict[str, Path], tmp_path: Path, wrong: str) -> None:
+    name, like = a_weight(run)
+    changed, said = {
+        "type": ({name: like.double()}, "has type torch.float64"),
+        "shape": ({name: like[:1].contiguous()}, "has shape"),
+        "nan": ({name: torch.full_like(like, torch.nan)}, "NaN or infinite"),
+        "infinite": ({name: torch.full_like(like, torch.inf)}, "NaN or infinite"),
+        "lacking": ({name: None}, f"lacks '{name}'"),
+        "unknown": ({"model.more": torch.zeros(1)}, "unknown tensor 'model.more'"),
+    }[wrong]
+    forge(run, **changed)
+    with pytest.raises(Problem, match=said):
+        elboroom.load(run)
+    done = elbo("eval", run)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
+def test_a_base_or_a_start_is_compared_too(keeping: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(keeping, tmp_path / "run"))
+    name, like = a_weight(run)
+    forge(run, **{name: torch.full_like(like, torch.nan)})
+    data, few = elboroom.load(keeping).spec.data["source"], {k: v for k, v in SMALL.items() if k != "latent"}
+    with pytest.raises(Problem, match="NaN or infinite"):
+        elboroom.train("probe", data, tmp_path / "new", **few, base=run)
+    with pytest.raises(Problem, match="NaN or infinite"):
+        elboroom.train("vae", data, tmp_path / "newer", **SMALL, net="mlp-300", warm=run)
+
+
+def test_weights_that_are_no_numbers_are_not_kept(data: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"a weight is NaN or infinite after step 1.*no checkpoint yet"):
+        elboroom.train("vae", str(data["pixels"]), tmp_path / "run", **{**SMALL, "steps": 1}, optimiser="sgd", lr=1e38)
+    assert not list((tmp_path / "run").glob("checkpoints/*"))
+
+
+@pytest.mark.parametrize("beside", ["controller", "average"])
+def test_what_stands_beside_the_model_is_not_begun_anew(data: dict[str, Path], tmp_path: Path, beside: str) -> None:
+    method, options = ("control-vae", {}) if beside == "controller" else ("vae", {"average": 0.9})
+    run = elboroom.train(method, str(data["pixels"]), tmp_path / "run", **SMALL, **options).folder
+    state = tensors.load(newest(run).read_bytes())
+    start = "objectives." if beside == "controller" else "average.weights."
+    forge(run, **{next(name for name in sorted(state) if name.startswith(start)): None})
+    with pytest.raises(Problem, match=r"lacks|has no average of"):
+        elboroom.load(run)
+
+
+def test_memory_of_an_optimiser_is_whole(run: Path) -> None:
+    moment = a_moment(run)
+    forge(run, **{moment: None})
+    with pytest.raises(Problem, match=f"lacks '{moment}'"):
+        elboroom.resume(run, steps=2)
+
+
+def test_a_checkpoint_of_another_size_is_not_read(run: Path) -> None:
+    with newest(run).open("ab") as file:
+        file.truncate(1 << 40)  # holes take no room
+    with pytest.warns(UserWarning, match="it has 1,099,511,627,776 bytes"):
+        elboroom.load(run)
+    vouch = newest(run).with_suffix(".json")
+    vouch.write_text(json.dumps(json.loads(vouch.read_text()) | {"bytes": 1 << 40}))
+    with pytest.warns(UserWarning, match="GB of memory"):
+        elboroom.load(run)
+
+
+def test_weights_without_a_measure_end_in_a_sentence(run: Path) -> None:
+    name, like = a_weight(run)
+    forge(run, **{name: torch.full_like(like, 1e38)})
+    done = elbo("eval", run, "--samples", 2, "--most", 10, "--iw-most", 5)
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_weights_of_another_run_are_refused(run: Path, data: dict[str, Path], tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from elboroom.core.problem import Problem
 from elboroom.evaluate.result import Result
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_no_number(value: float) -> None:
-    with pytest.raises(ValueError, match="iw-100 gave"):
+    with pytest.raises(Problem, match="iw-100 gave"):
         Result(value, "iw-100", "nats")
 
 
