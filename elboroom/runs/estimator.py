@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from elboroom.build.choices import GAUSSIAN
 from elboroom.build.registry import cards
 from elboroom.core.problem import Problem
+from elboroom.families.pixels import Normal
 from elboroom.runs.lifecycle import load, train
 from elboroom.training.spec import refuse_unknown
 
@@ -21,10 +23,11 @@ from elboroom.training.spec import refuse_unknown
 class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """`VAE("beta-vae", beta=4).fit(X).transform(X)`: rows of real features to codes.
 
-    X is (n, D), with a Gaussian likelihood of unit sigma on columns that are brought to mean 0 and deviation 1 first
-    (`standardise`), or images (n, H, W), (n, H, W, C), (n, C, H, W) as `elboroom.train` takes them. Every option of the
-    method, of the model and of training is a keyword. A batch larger than the data is clipped to it. `score` is the mean
-    bound of log p(x) in nats, of X in its own units.
+    X is (n, D), with a Gaussian likelihood whose sigma is the best for the data, on columns that are brought to mean 0 and
+    deviation 1 first (`standardise`), or images (n, H, W), (n, H, W, C), (n, C, H, W) as `elboroom.train` takes them: black
+    and white ones with a Bernoulli likelihood. Only Gaussian likelihoods are standardised. Every option of the method, of the
+    model and of training is a keyword. A batch larger than the data is clipped to it. `score` is the mean bound of log p(x) in
+    nats: of a Gaussian likelihood a density of X in its own units, of others a probability.
     """
 
     def __init__(self, method: str = "vae", *, latent: int = 2, steps: int = 1000, batch_size: int = 64, lr: float = 1e-3,
@@ -72,16 +75,16 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if images:
             return self._fit_images(raw)
         self._shape = raw.shape[1:]
-        scale = raw.std(0)
-        self.mean_ = raw.mean(0) if self.standardise else np.zeros(raw.shape[1])
+        scale, scaled = raw.std(0), self.standardise and self._options.get("likelihood", "auto") in ("auto", *GAUSSIAN)
+        self.mean_ = raw.mean(0) if scaled else np.zeros(raw.shape[1])
         varies = scale > 10 * np.finfo(np.float64).eps * np.abs(raw).max(0)  # a constant column has rounding, no scale
-        self.scale_ = np.where(varies, scale, 1.0) if self.standardise else np.ones(raw.shape[1])
+        self.scale_ = np.where(varies, scale, 1.0) if scaled else np.ones(raw.shape[1])
         return self._trained(((raw - self.mean_) / self.scale_).astype(np.float32))
 
     def _fit_images(self, images: NDArray[Any]) -> VAE:
-        """Trains on images, which are standardised inside the model; white is what `scale_` says."""
+        """Trains on images, which a Gaussian likelihood standardises inside the model; white is what `scale_` says."""
         self._shape, self.mean_ = images.shape[1:], np.zeros(())
-        self._trained(images, standardise=self.standardise)
+        self._trained(images, **({} if self.standardise else {"standardise": False}))
         top = float(images.max()) / max(float(self.run_.data.x(np.arange(len(images))).max()), 1e-30)
         self.scale_ = np.asarray(float(round(top)) if images.max() > 1 else 1.0)
         return self
@@ -122,6 +125,8 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """The mean importance-weighted bound of log p(x), in nats: the higher the better."""
         values = self._checked(X)
         bounds = self.run_.score_samples((values - self.mean_) / self.scale_)
+        if not issubclass(self.run_.model.likelihood.family, Normal):  # a probability, which has no units
+            return float(bounds.mean())
         size = int(np.prod(self._shape)) if self.scale_.ndim == 0 else 1  # one unit for all pixels
         return float(bounds.mean() - size * np.log(self.scale_).sum())
 

@@ -273,6 +273,28 @@ def test_a_fitted_estimator_scores_and_samples_in_the_units_of_its_data() -> Non
     assert made.score(X) - wide.score(10 * X) == pytest.approx(5 * np.log(10), abs=0.1), "a density is per unit"
 
 
+@pytest.mark.parametrize(
+    ("top", "likelihood", "standardise"),
+    [(1, None, True), (255, None, False), (255, "bernoulli", True), (255, "logistic", True), (255, "logistic", False)],
+)
+def test_an_estimator_of_pixels_that_have_a_probability(top: int, likelihood: str | None, standardise: bool) -> None:
+    """Its score is one, in whatever numbers black and white are written."""
+    levels = 2 if likelihood is None else 256
+    X = (np.random.default_rng(0).integers(0, levels, (40, 6, 6)) * (top // (levels - 1))).astype(np.uint8)
+    options: dict[str, Any] = {"likelihood": likelihood} if likelihood else {}
+    made = elboroom.VAE(steps=3, latent=2, threads=1, net="mlp-300", standardise=standardise, **options).fit(X)
+    assert made.inverse_transform(made.transform(X)).max() <= top
+    x = X[:, None] / np.float32(top)
+    assert made.score(X) == pytest.approx(made.run_.score_samples(x).mean())
+
+
+def test_an_estimator_of_rows_between_0_and_1() -> None:
+    X = np.random.default_rng(0).uniform(size=(40, 5))
+    made = elboroom.VAE(steps=3, latent=2, threads=1, likelihood="bernoulli").fit(X)
+    assert made.inverse_transform(made.transform(X)).min() >= 0
+    assert made.scale_.tolist() == [1.0] * 5
+
+
 @pytest.mark.parametrize("shape", [(60, 8, 8), (60, 8, 8, 3), (60, 3, 8, 8)])
 def test_an_estimator_takes_images(shape: tuple[int, ...]) -> None:
     X = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
