@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from elboroom.core.problem import Problem, unknown
+from elboroom.runs.lifecycle import load
+from elboroom.share.packet import packed
 from elboroom.share.places import place
 from elboroom.share.sharing import push
 from elboroom.training.spec import Spec
@@ -58,12 +60,12 @@ def make(name: str, address: str, steps: int | None = None) -> dict[str, Any] | 
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / name
         subprocess.run(command(name, run, steps), check=True)
-        done = push(run, to, weights=True)
-    sizes: Any = done["files"]
-    heavy = sum(size for file, size in sizes.items() if file.endswith(".safetensors"))
-    if heavy > MOST:
-        raise Problem(f"{name} has {heavy:,} bytes of weights, more than {MOST:,}")
-    return done
+        heavy = sum(
+            len(content) for file, content in packed(load(run), to, True).items() if file.endswith(".safetensors")
+        )
+        if heavy > MOST:
+            raise Problem(f"{name} has {heavy:,} bytes of weights, more than {MOST:,}")
+        return push(run, to, weights=True)
 
 
 def main(words: list[str]) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from elboroom.core.problem import Problem, unknown
 from elboroom.data import arrays, places, text
@@ -45,12 +45,26 @@ def is_handed(source: object) -> bool:
 def handed(source: Any, size: int | None, reading: Reading | None, photos: Photos | None) -> DataSet:
     """The data set of a torch Dataset, of what a DataLoader reads, or of any iterable of examples."""
     examples = source.dataset if isinstance(source, DataLoader) else source
-    if hasattr(examples, "__getitem__") and hasattr(examples, "__len__"):
-        found: Iterable[Any] = (examples[i] for i in range(len(examples)))
-    else:
-        found = iter(examples)
+    by_number = hasattr(examples, "__getitem__") and hasattr(examples, "__len__")
+    found: Iterable[Any] = (examples[i] for i in range(len(examples))) if by_number else iter(examples)
+    if not (by_number and isinstance(examples, Dataset)):  # whose examples are single by what it is
+        found = itertools.chain.from_iterable(_parted(example) for example in found)
     name = type(examples).__name__
     return load(name, {"train": (_record(example) for example in found)}, size, reading, photos)
+
+
+def _parted(example: Any) -> Iterable[Any]:
+    """The examples of a batch (x, labels) as loaders give it, which has as many of both; else the example itself."""
+    if not isinstance(example, tuple | list) or len(example) < 2 or not all(map(_are_many, example)):
+        return [example]
+    counts = {len(part) for part in example}
+    labels = [np.ndim(_plain(part)) for part in example[1:]]
+    return zip(*example, strict=True) if len(counts) == 1 and {*labels} == {1} else [example]
+
+
+def _are_many(part: Any) -> bool:
+    """Whether this may be the x of a batch, rows of arrays or a list of texts and pictures, or its labels."""
+    return isinstance(part, list | tuple) or (isinstance(part, Tensor | np.ndarray) and part.ndim > 0)
 
 
 def _record(example: Any) -> Row:
@@ -208,7 +222,13 @@ def _numbers(
 
 def _noted(columns: dict[str, list[Any]], record: Row) -> None:
     for label, column in columns.items():
-        column.append(_plain(record[label]).item())
+        value = _plain(record[label])
+        if value.size != 1:
+            raise Problem(
+                f"row {len(column)} has a {label} of shape {value.shape}, where a label is one value; hand in examples, or "
+                "batches (x, labels) with as many of both"
+            )
+        column.append(value.item())
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ def export(run: Run, to: str, out: str | Path | None = None) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return make(run, folder)
-    except Problem:
+    finally:
         if not any(folder.iterdir()):
             folder.rmdir()
-        raise

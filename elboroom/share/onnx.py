@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 OPSET = 18
 ABOUT = "model.json"
 EXAMPLE = "example.py"
-CLOSE = 1e-4  # what a graph may differ from its model by, of values of size one
+CLOSE = 1e-5  # what a graph may differ from its model by, of values of size one
 CHECKED = (1, 3)  # rows with which a graph is tried
 
 
@@ -91,8 +91,8 @@ def _traced(graph: Graph) -> bytes:
                 opset_version=OPSET,
                 dynamo=False,
             )
-        except torch.onnx.errors.OnnxExporterError as error:
-            said = " ".join(str(error).split())[:200]
+        except Exception as error:  # of the exporter, of the trace, of the layers that are traced
+            said = " ".join(str(error).split())[:200] or type(error).__name__
             raise Problem(f"the {graph.name} of this model cannot be said in ONNX: {said}") from error
     return _sized(content.getvalue(), graph)
 

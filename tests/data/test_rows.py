@@ -43,6 +43,35 @@ def test_a_tensor_dataset_and_its_loader_are_the_same_data() -> None:
     assert shuffled.hash == data.hash, "the order in which it happens to be read is no part of the data"
 
 
+class Loader:
+    """What a loader of one's own may be: no torch, batches in turn, the last one smaller."""
+
+    def __init__(self, x: Any, y: Any, size: int = 8) -> None:
+        self.x, self.y, self.size = x, y, size
+
+    def __len__(self) -> int:
+        return -(-len(self.y) // self.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self.y), self.size):
+            yield self.x[start : start + self.size], self.y[start : start + self.size]
+
+
+def test_batches_of_a_loader_that_is_not_of_torch_are_examples() -> None:
+    x, y = np.random.default_rng(0).random((33, 1, 8, 8), np.float32), np.arange(33) % 3  # the last batch has one
+    whole = registry.load(TensorDataset(torch.tensor(x), torch.tensor(y)))
+    for data in (Loader(x, y), Loader(torch.tensor(x), torch.tensor(y))):
+        assert np.array_equal(values(found := registry.load(data)), values(whole))
+        assert found.labels[:, 0].tolist() == y.tolist()
+    said = registry.load(Loader([f"w{i % 5} w{i % 3}" for i in range(33)], y))
+    assert (len(said), said.about.kind) == (33, "tokens")
+    assert said.labels[:, 0].tolist() == y.tolist()
+    with pytest.raises(
+        Problem, match=r"row 0 has a label of shape \(4,\), where a label is one value; hand in examples"
+    ):
+        registry.load(Endless([(np.zeros((3, 2)), np.zeros(4))] * 12))
+
+
 class Pictures(Dataset[Any]):
     """As torchvision has them: a picture and a number."""
 

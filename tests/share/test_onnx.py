@@ -201,3 +201,23 @@ def test_a_graph_that_differs_is_refused(made: Make, tmp_path: Path, monkeypatch
     with pytest.raises(Problem, match=r"0\.5 from what the model says"):
         made("vae", "vectors").export("onnx", tmp_path / "out")
     assert not (tmp_path / "out").exists(), "nothing is left of it"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no such\nlayer"), NotImplementedError()])
+def test_whatever_stops_the_trace_is_a_sentence(
+    error: Exception, made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def export(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("torch.onnx.export", export)
+    said = " ".join(str(error).split()) or "NotImplementedError"
+    with pytest.raises(Problem, match=f"the encoder of this model cannot be said in ONNX: {said}"):
+        made("vae", "vectors").export("onnx", tmp_path / "out")
+    assert not (tmp_path / "out").exists(), "nothing is left of it"
+
+
+def test_one_bound_is_promised_and_held() -> None:
+    assert onnx.CLOSE == CLOSE
+    page = Path(__file__).parents[2] / "docs" / "sharing.md"
+    assert f"by more than {CLOSE:.0e}".replace("e-05", "e-5") in page.read_text()

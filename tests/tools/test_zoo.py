@@ -36,6 +36,11 @@ def test_ten_small_runs_each_from_its_spec(zoo: ModuleType, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_one_of_them_with_few_steps(zoo: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(tmp_path / "zoo"), "sentences-bn-vae-0.6", "--steps", "2"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zoo, "MOST", 1000)
+        assert zoo.main(words) == 2
+    assert "more than 1,000" in capsys.readouterr().err
+    assert not (tmp_path / "zoo").exists(), "nothing was shared"
     assert zoo.main(words) == 0
     run = elboroom.load(tmp_path / "zoo" / "sentences-bn-vae-0.6")
     assert run.step == 2
