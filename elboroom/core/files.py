@@ -88,10 +88,23 @@ def sweep(folder: Path, deep: bool = True) -> None:
         for name in files:
             if PART.fullmatch(name):
                 Path(place, name).unlink(missing_ok=True)
-        folders[:] = [name for name in folders if deep and name != FOREIGN]
+        folders[:] = _ours(folder, place, folders) if deep else []
 
 
 FOREIGN = "wandb"  # a folder of W&B, which keeps links of its own in there; elboroom neither reads nor writes it
+
+
+def _ours(folder: Path, place: str, folders: list[str]) -> list[str]:
+    """The folders that are not of W&B, which has one at the top of a run, of those of a study too, and nowhere else."""
+    parts = Path(place).relative_to(folder).parts
+    is_run = not parts or (len(parts) == 2 and parts[0] == "runs")
+    return [name for name in folders if name != FOREIGN or not is_run]
+
+
+def refuse_link(path: Path) -> None:
+    """Refuses a symbolic link: what is written or deleted there would be elsewhere."""
+    if path.is_symlink():
+        raise Problem(f"{path} is a symbolic link; elboroom does not follow links inside a run or study; remove it")
 
 
 def refuse_links(folder: Path) -> None:
@@ -102,14 +115,14 @@ def refuse_links(folder: Path) -> None:
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
-            kind = path.lstat().st_mode
-            if stat.S_ISLNK(kind):
-                raise Problem(
-                    f"{path} is a symbolic link; elboroom does not follow links inside a run or study; remove it"
-                )
+            refuse_link(path)
+            try:
+                kind = path.lstat().st_mode
+            except FileNotFoundError:  # somebody is at work in there
+                continue
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
                 raise Problem(f"{path} is neither a file nor a folder; remove it")
-        folders[:] = [name for name in folders if name != FOREIGN]
+        folders[:] = _ours(folder, place, folders)
 
 
 def _umask() -> int:

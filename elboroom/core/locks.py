@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from elboroom.core.files import sweep, write
+from elboroom.core.files import refuse_link, sweep, write
 from elboroom.core.problem import Problem
 
 LOCK, HOLDER = (
@@ -25,7 +25,7 @@ def held(lock: Path, holder: Path, what: str, patience: float = 1.0) -> Iterator
 
     The thread that has it may take it again. However a process ends, its locks are gone.
     """
-    mine = FileLock(lock.resolve(), is_singleton=True)
+    mine = _lock(lock)
     first = not mine.is_locked
     try:
         mine.acquire(timeout=patience)
@@ -41,6 +41,12 @@ def held(lock: Path, holder: Path, what: str, patience: float = 1.0) -> Iterator
         mine.release()
 
 
+def _lock(path: Path) -> FileLock:
+    """The lock of this file; one that is a link is refused, or the file that it names would be made or locked."""
+    refuse_link(path)
+    return FileLock(path.parent.resolve() / path.name, is_singleton=True)
+
+
 def _who(holder: Path) -> str:
     try:
         return holder.read_text(errors="replace")[:200].strip() or "another process"
@@ -50,9 +56,9 @@ def _who(holder: Path) -> str:
 
 def is_free(folder: Path) -> bool:
     """Whether nobody but this thread holds this run."""
+    mine = _lock(folder / LOCK)
     if not (folder / LOCK).exists():
         return True
-    mine = FileLock((folder / LOCK).resolve(), is_singleton=True)
     try:
         with mine.acquire(timeout=0):
             return True

@@ -261,6 +261,8 @@ def _take_away(folder: Path) -> None:
 
 
 def _refuse_used(folder: Path) -> None:
+    if (folder / "spec.json").exists():
+        refuse_links(folder)
     if (folder / "spec.json").exists() and not _is_husk(folder):
         raise Problem(
             f"{folder} already has a run; continue it with elbo resume {folder}, or choose another --out, or --overwrite"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from elboroom.core.files import remade
+from elboroom.core.files import refuse_links, remade
 from elboroom.core.problem import Problem
 from elboroom.studies.analysis.table import COLUMNS, finished, write_tables
 from elboroom.studies.engines.pool import Engine, Told
@@ -85,6 +85,7 @@ def drive(
     store: Store | None = None,
 ) -> Counter[str]:
     """Does what is left of a study; how many of its runs are done and how many failed."""
+    refuse_links(folder)  # before anything is locked or written
     with driving(folder):
         agree(study, folder)
         study.write(folder)

@@ -17,11 +17,19 @@ import torch
 from safetensors import safe_open
 from safetensors import torch as tensors
 from shell import elbo
+from small_studies import Here
 
 import elboroom
-from elboroom.core.files import write
+from elboroom.core.files import refuse_links, write
+from elboroom.core.locks import LOCK, is_free, one_process
 from elboroom.core.problem import Problem
 from elboroom.runs import samplers
+from elboroom.studies import Study, run_study
+from elboroom.studies.engines.work import attempt
+from elboroom.studies.schema import Measure
+from elboroom.studies.space import Cell
+from elboroom.studies.store.index import driven, holding
+from elboroom.studies.store.remote import files_of
 from elboroom.training.recorder import cut_log, read_log
 
 SMALL = {"steps": 4, "batch_size": 8, "latent": 2, "checkpoint_every": 2, "threads": 1, "device": "cpu"}
@@ -317,3 +325,78 @@ def test_a_damaged_line_of_the_log_is_told_and_the_rest_is_read(tmp_path: Path) 
     with pytest.warns(UserWarning, match="is damaged"):
         cut_log(path, 1)
     assert path.read_text() == '{"step": 1}\n'
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("use", ["train", "one_process", "is_free", "holding", "driven", "study"])
+def test_no_lock_is_taken_through_a_link(data: dict[str, Path], tmp_path: Path, use: str, there: bool) -> None:
+    """A file elsewhere is neither made nor locked, whatever comes first."""
+    (folder := tmp_path / "folder").mkdir()
+    mine = tmp_path / "mine"
+    if there:
+        mine.write_text("mine")
+    (folder / "spec.json").write_text("{}")
+    lock = folder / ("lock" if use in ("driven", "study") else LOCK)
+    lock.symlink_to(mine)
+    study = Study.of({"data": str(data["pixels"]), "runs": [{"method": "vae"}]})
+    uses: dict[str, Callable[[], object]] = {
+        "train": lambda: elboroom.train("vae", str(data["pixels"]), folder, **SMALL),
+        "one_process": lambda: one_process(folder).__enter__(),
+        "is_free": lambda: is_free(folder),
+        "holding": lambda: holding(lock).__enter__(),
+        "driven": lambda: driven(folder),
+        "study": lambda: run_study(study, folder, Here(), quiet=True),
+    }
+    with pytest.raises(Problem, match="is a symbolic link"):
+        uses[use]()
+    assert mine.exists() == there
+    assert not there or mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["workers.log", "index.jsonl", "runs", "study.json.damaged"])
+@pytest.mark.parametrize("kept", [None, "{"])
+def test_nothing_is_appended_through_a_link_of_a_study(
+    data: dict[str, Path], tmp_path: Path, name: str, kept: str | None
+) -> None:
+    """Nor where study.json is gone or damaged, so that the study is written anew."""
+    (folder := tmp_path / "folder").mkdir()
+    (mine := tmp_path / "mine").mkdir()
+    (mine / "precious").write_text("mine")
+    (folder / "index.jsonl").touch()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(mine if name == "runs" else mine / "precious")
+    if kept is not None:
+        (folder / "study.json").write_text(kept)
+    study = Study.of({"data": str(data["pixels"]), "every": {"steps": 2}, "runs": [{"method": "vae"}]})
+    with pytest.raises(Problem, match="is a symbolic link"):
+        run_study(study, folder, Here(), quiet=True)
+    assert [p.name for p in mine.iterdir()] == ["precious"]
+    assert (mine / "precious").read_text() == "mine"
+    assert not (folder / "lock").exists()
+
+
+def test_the_folder_of_a_run_of_a_study_is_no_link(data: dict[str, Path], tmp_path: Path) -> None:
+    cell, mine = Cell("vae", str(data["pixels"]), None, 0, {"steps": 2}), tmp_path / "mine"
+    mine.mkdir()
+    (tmp_path / "root" / "runs").mkdir(parents=True)
+    (tmp_path / "root" / "runs" / cell.name).symlink_to(mine)
+    told = attempt(cell, tmp_path / "root", Measure())
+    assert told["state"] == "failed"
+    assert "is a symbolic link" in told["error"]
+    assert not list(mine.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("place", "fine"),
+    [("wandb", True), ("runs/a/wandb", True), ("a/wandb", False), ("checkpoints/wandb", False)],
+)
+def test_links_of_weights_and_biases_are_at_the_top_of_a_run(tmp_path: Path, place: str, fine: bool) -> None:
+    folder = tmp_path / "run"
+    (folder / place).mkdir(parents=True)
+    (folder / place / "latest-run").symlink_to(tmp_path)
+    if fine:
+        assert refuse_links(folder) is None  # type: ignore[func-returns-value]
+        assert files_of(folder) == []
+    else:
+        with pytest.raises(Problem, match="is a symbolic link"):
+            refuse_links(folder)

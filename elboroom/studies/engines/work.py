@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from elboroom.core.files import read_json, remade
+from elboroom.core.files import read_json, refuse_link, remade
 from elboroom.core.problem import Problem
 from elboroom.evaluate.codes import CodeTable, code_table
 from elboroom.evaluate.disentanglement import evaluate
@@ -54,9 +54,10 @@ def attempt(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence, logger
         said = str(error) if isinstance(error, Problem) else f"{type(error).__name__}: {error}"
         if is_full(error):
             return {"state": "full", "error": said}
-        with suppress(OSError):
+        with suppress(OSError, Problem):
+            refuse_link(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / ERROR).write_text(traceback.format_exc())
+            write(folder / ERROR, traceback.format_exc().encode(errors="replace"))
         return {"state": "failed", "error": " ".join(said.split())}
 
 
@@ -85,6 +86,7 @@ def perform(cell: Cell, root: Path, measure: Measure, bar: Bar = Silence, logger
 
 def trained(cell: Cell, folder: Path, bar: Bar = Silence, logger: str = "") -> tuple[int, Run]:
     """The trained run, and the step from which it was trained this time."""
+    refuse_link(folder)
     newest = _newest(folder)
     if newest is None:
         shutil.rmtree(folder, ignore_errors=True)  # at most a spec: nothing was trained

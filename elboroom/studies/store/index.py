@@ -14,7 +14,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from elboroom.core.files import sweep
+from elboroom.core.files import refuse_link, sweep
 from elboroom.core.locks import held
 from elboroom.core.problem import Problem
 from elboroom.studies.space import Cell
@@ -123,6 +123,7 @@ def driving(folder: Path) -> Iterator[None]:
 
 def driven(folder: Path) -> bool:
     """Whether a driver is at work on a study."""
+    refuse_link(folder / LOCK)
     if not (folder / LOCK).exists():
         return False
     try:
@@ -137,6 +138,7 @@ def driven(folder: Path) -> bool:
 @contextmanager
 def holding(path: Path, patience: float = 60.0) -> Iterator[None]:
     """Holds a run for this worker; waits for one that is just being killed."""
+    refuse_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:

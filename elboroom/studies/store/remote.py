@@ -19,7 +19,7 @@ HEAVY = "checkpoints"  # the folder that a packet may leave out
 
 def files_of(folder: Path, heavy: bool = True) -> list[Path]:
     """The files of a run that are worth keeping, without temporary ones and what can be made again."""
-    found = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+    found = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
     skipped = {"codes"} | (set() if heavy else {HEAVY})
     return [path for path in found if path.parts[0] not in skipped and not path.name.startswith(".")]
 
