@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from elboroom.core.batch import Batch
 from elboroom.core.batch import Condition as Condition
-from elboroom.core.problem import unknown
+from elboroom.core.problem import Problem, unknown
 
 WHOLE = "z"  # the block that is all of z
 
@@ -36,6 +36,8 @@ class LatentModel(nn.Module):
         super().__init__()
         self.posterior, self.prior, self.likelihood = posterior, prior, likelihood
         self.sizes = dict(blocks or {})  # of the blocks, in the order in which they lie in z
+        if WHOLE in self.sizes:
+            raise Problem(f"a block is named '{WHOLE}', which is all of z; give it another name")
         self.heads = nn.ModuleDict(heads)
         self.conditioner = conditioner
 

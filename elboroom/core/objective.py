@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import torch
 from torch import Tensor, nn
@@ -98,16 +98,33 @@ class Weight(nn.Module, ABC):
         """The same weight, so many times as large."""
         return self if factor == 1.0 else Scaled(self, factor)
 
-    def __mul__(self, other: Term | Objective) -> Objective:
-        """Before a term, or before a sum of terms with constant weights."""
+    @overload
+    def __mul__(self, other: Term | Objective) -> Objective: ...
+
+    @overload
+    def __mul__(self, other: float) -> Weight: ...
+
+    def __mul__(self, other: Term | Objective | float) -> Objective | Weight:
+        """Before a term, or before a sum of terms with constant weights; a number makes it so many times as large."""
+        if isinstance(other, int | float):
+            return self.times(other)
         if isinstance(other, Term):
             return Objective([(self, other)])
+        if not isinstance(other, Objective):
+            right = other.extra_repr() if isinstance(other, Weight) else other
+            raise Problem(
+                f"{self.extra_repr()} * {right} is no weight: it stands before a term or beside a number; of two schedules "
+                "make one of your own, a Weight with now(step)"
+            )
         if len(other.parts) > 1 and type(self).update is not Weight.update:
             raise Problem(f"{self.extra_repr()} steers one term by its value; give each term of a sum its own weight")
         for weight, term in other.parts:
             if not isinstance(weight, Constant):
                 raise Problem(f"{term.name} has a changing weight already; write the two as one weight")
         return Objective([(self._before(weight), term) for weight, term in other.parts if isinstance(weight, Constant)])
+
+    def __rmul__(self, factor: float) -> Weight:
+        return self.__mul__(factor)
 
     def _before(self, inner: Constant) -> Weight:
         """This weight before a term that has a constant one."""

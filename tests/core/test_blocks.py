@@ -110,6 +110,12 @@ def test_unknown_blocks_and_families_without_parts_are_refused(pixels: DataSet) 
         descend(model_of(pixels, prior="mog"), nll() + of("style", kl()))
 
 
+def test_no_block_takes_the_name_of_the_whole(pixels: DataSet) -> None:
+    vae = Parts(pixels.about, Choices(latent=5)).vae()
+    with pytest.raises(Problem, match="a block is named 'z', which is all of z; give it another name"):
+        LatentModel(vae.posterior, vae.prior, vae.likelihood, {"z": 2, "style": 3})
+
+
 def test_objectives_subtract_and_weigh_sums(draw: Draw) -> None:
     style, content = of("style", kl()), of("content", kl())
     loss = nll() + Linear(0, 1, 10) * (style + 2 * content) - 0.5 * Term("one", lambda d: torch.ones(()))
@@ -140,6 +146,20 @@ def test_two_weights_that_move_are_refused() -> None:
     with pytest.raises(Problem, match="write the two as one weight"):
         Linear(0, 1, 5) * (Linear(0, 1, 5) * kl())
     assert isinstance((0.5 * (2 * kl())).parts[0][0], Constant)
+
+
+def test_a_number_makes_a_weight_so_many_times_as_large() -> None:
+    for weight in (0.5 * Linear(0, 4, 10), Linear(0, 4, 10) * 0.5):
+        assert weight.now(5) == 1.0
+        assert str(nll() + weight * kl()) == "nll + 0.5 Linear(0 -> 4 in 10 steps) * kl"
+    assert isinstance(2 * Constant(3.0), Constant)
+
+
+def test_a_product_of_two_weights_is_refused() -> None:
+    with pytest.raises(Problem, match=r"Linear\(0 -> 1 in 5 steps\) \* Linear\(.*\) is no weight.*one of your own"):
+        Linear(0, 1, 5) * Linear(0, 1, 5)  # type: ignore[operator]
+    with pytest.raises(Problem, match="is no weight"):
+        "0.5" * Linear(0, 1, 5)  # type: ignore[operator]
 
 
 def test_two_terms_of_one_name_are_refused() -> None:
