@@ -202,7 +202,10 @@ def _of_words(parts: Parts, published: float, said: float | None) -> float:
     if parts.about.kind == "tokens":
         return per_example(parts, published, said)
     if said:
-        raise Problem("--mul-content and --adv-content are of the words of a text; remove them")
+        raise Problem(
+            f"--mul-content and --adv-content need the words of a text, and {parts.about.name} is {parts.about.kind}; "
+            "remove them"
+        )
     return 0.0
 
 

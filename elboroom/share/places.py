@@ -214,7 +214,9 @@ class Hub:
         except errors.RevisionNotFoundError:
             raise Problem(f"{where} has no revision {self.revision}") from None
         except (errors.RepositoryNotFoundError, errors.GatedRepoError):
-            raise Problem(f"{where} is not there, or not for you to see: set HF_TOKEN, or run hf auth login") from None
+            raise Problem(
+                f"{where} is not there, or is private: check the name, or set HF_TOKEN, or run hf auth login"
+            ) from None
         except errors.HfHubHTTPError as error:
             code = getattr(error.response, "status_code", "")
             why = "set HF_TOKEN, or run hf auth login" if code in (401, 403) else " ".join(str(error).split())[:200]

@@ -43,7 +43,10 @@ def told_nll(head: Told, column: int, name: str) -> Term:
 
     def value(draw: Draw) -> Tensor:
         if draw.batch.y is None or draw.batch.y.shape[1] <= column:
-            raise Problem("there is no label in this data to be told")
+            raise Problem(
+                f"{name} needs the label that the model was trained to tell, and these examples have none; give data "
+                "with labels"
+            )
         log_p = torch.log_softmax(head(draw), -1)  # (K, B, classes)
         y = draw.batch.y[:, column].expand(len(log_p), -1)
         return -log_p.gather(-1, y.unsqueeze(-1)).squeeze(-1).mean(0)

@@ -97,7 +97,7 @@ def cost(kind: Literal["squared", "nll"]) -> Term:
 
     def check(model: LatentModel) -> None:
         if not capabilities(model.likelihood.family).has_mean:
-            raise Problem("words have no squared error; use --reconstruction nll")
+            raise Problem("a squared error needs images or vectors, and the data is text; use --reconstruction nll")
         if getattr(model.likelihood, "learns_sigma", False):
             raise Problem("a squared error cannot learn sigma; use --likelihood gaussian, or --reconstruction nll")
 

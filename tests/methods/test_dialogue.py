@@ -21,7 +21,7 @@ from elboroom.evaluate.likelihood.measure import MOST_NATS
 from elboroom.families.gaussian import ConditionalNormal, Gaussian
 from elboroom.methods import card
 from elboroom.terms.evidence import kl
-from elboroom.terms.given import Told, bow_nll
+from elboroom.terms.given import Told, bow_nll, told_nll
 from elboroom.training.batches import batch_of
 
 every = pytest.mark.parametrize("name", CONTEXT_METHODS)
@@ -191,3 +191,13 @@ def test_prior_posterior_and_decoder_read_the_context(bench: Bench) -> None:
         assert not torch.equal(one.loc, two.loc)
     z = torch.zeros(1, 2, 3)
     assert not torch.equal(model.px(z, batch).log_prob(batch.x), model.px(z, other).log_prob(batch.x))
+
+
+def test_a_label_that_examples_do_not_have_is_asked_for(bench: Bench) -> None:
+    model = bench.fresh("cvae").model
+    batch = batch_of(bench.data, np.arange(4), ())
+    unlabelled = Draw(model, Batch(batch.x, lengths=batch.lengths))
+    with pytest.raises(
+        Problem, match="act_nll needs the label .*, and these examples have none; give data with labels"
+    ):
+        told_nll(Told(3, 8, 2), 0, "act_nll")(unlabelled)

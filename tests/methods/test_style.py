@@ -143,7 +143,7 @@ def test_images_have_a_style_and_no_words(pixels: DataSet, tmp_path: Path) -> No
     assert not [name for name in terms if "bag" in name]
     images = run.examples(4)
     assert run.transfer(images, to="2").shape == images.x.shape
-    with pytest.raises(Problem, match="are of the words of a text"):
+    with pytest.raises(Problem, match=r"--adv-content need the words of a text, and .* is pixels; remove them"):
         built(pixels, mul_content=1.0)
 
 

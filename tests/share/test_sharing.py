@@ -162,7 +162,9 @@ def test_a_page_of_a_stranger_is_not_pulled(run: Run, tmp_path: Path) -> None:
 def test_what_the_hub_refuses_is_one_sentence(
     hub: Hub, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Problem, match=r"hf://ada/none at .* is not there, or not for you to see: set HF_TOKEN"):
+    with pytest.raises(
+        Problem, match=r"hf://ada/none at .* is not there, or is private: check the name, or set HF_TOKEN"
+    ):
         pull("ada/none", out=tmp_path / "x")
     push(run.folder, "ada/blobs", private=True)
     with pytest.raises(Problem, match="has no revision v9"):

@@ -246,6 +246,12 @@ def test_the_squared_cost_is_summed_over_pixels_without_a_half() -> None:
     torch.testing.assert_close(cost("squared")(draw), ((x - torch.sigmoid(image)) ** 2).sum((1, 2, 3)))
 
 
+def test_a_squared_error_of_text_is_refused_with_what_to_use(sentences: DataSet) -> None:
+    model = Parts(sentences.about, Choices(latent=3, embed=4, hidden=5)).vae("point")
+    with pytest.raises(Problem, match="needs images or vectors, and the data is text; use --reconstruction nll"):
+        cost("squared").check(model)
+
+
 def test_the_spread_is_the_kl_to_a_unit_gaussian_at_the_same_place() -> None:
     loc, logvar = torch.randn(2, 6, 3).double()
     found = own_spread()(draw_of(loc, logvar))

@@ -20,13 +20,28 @@ from elboroom.training.recorder import read_log
 STEPS: dict[str, Any] = {"steps": 2, "log_every": 1, "checkpoint_every": 2, "optimiser": "sgd", "lr": 1e-3, "clip": 1.0}
 
 
+COUPLED = {  # the methods whose loss or nets couple the examples of a batch
+    *(
+        "alpha-beta-vae",
+        "beta-tcvae",
+        "beta-vae-capacity",
+        "bn-vae",
+        "bn-vae-tau",
+        "dip-vae-i",
+        "dip-vae-ii",
+        "factor-vae",
+    ),
+    *("info-vae", "mmd-vae", "regularised-vae", "wae-d", "wae-mmd", "wae-s", "cae"),
+}
+
+
 def parts_equal_the_whole(name: str, bench: Bench, out: Path, parts: int = 2, **more: Any) -> None:
     """After two steps of gradient descent."""
-    try:
-        in_parts = bench.train(name, out / "parts", accumulate=parts, **STEPS, **more).folder
-    except Problem as problem:
-        assert "needs all examples of a batch together" in str(problem), problem  # noqa: PT017
+    if name in COUPLED:
+        with pytest.raises(Problem, match="needs all examples of a batch together"):
+            bench.train(name, out / "parts", accumulate=parts, **STEPS, **more)
         return
+    in_parts = bench.train(name, out / "parts", accumulate=parts, **STEPS, **more).folder
     whole = bench.train(name, out / "whole", **STEPS, **more).folder
     wanted, found = newest(whole).state, newest(in_parts).state
     for key in wanted:
