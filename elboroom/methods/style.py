@@ -99,6 +99,7 @@ def style_vae(
 
     label: the label that is the style, or several, comma-separated; may be left out where there is one
     style_rate: weight of the KL of the style after the warm-up; left out, as that of the content
+    warmup: how long the weights of the KL rise from 0 to --rate and --style-rate: up to 1 a fraction of the run, above it steps
     """
     styles = Styles(parts, label)
     model = parts.vae(blocks=styles.blocks(style_size, content_size))

@@ -1,4 +1,8 @@
-"""Attention over a memory: the states of a context that a decoder looks at before it says a word."""
+"""Attention over a memory: the states of a context that a decoder looks at before it says a word.
+
+What a mask leaves out has no weight, whatever it holds. How much of it there is moves rounding alone: sums over a memory
+are made in blocks, which depend on its length.
+"""
 
 from __future__ import annotations
 

@@ -89,14 +89,15 @@ def test_an_adversary_is_at_most_as_unsure_as_chance(sentences: DataSet) -> None
     torch.testing.assert_close(entropies["bag_entropy_style"](fresh), torch.full((16,), words))
 
 
-@pytest.mark.parametrize("name", ["style-vae", "style-ae", "style-embedding"])
+@pytest.mark.parametrize("name", ["style-vae", "style-ae", "style-embedding", "multi-decoder"])
 def test_what_an_adversary_descends_has_no_path_into_the_rest(name: str, sentences: DataSet) -> None:
-    options = {} if name == "style-embedding" else SIZES
+    blocks = name in ("style-vae", "style-ae")
+    options = SIZES if blocks else {}
     spec = specify(name, sentences, "array", None, small(sentences, **options))
     method = session.build(spec, Own(sentences), sentences)
     draw = Draw(method.model, batch_of(sentences, np.arange(8), spec.model.given_names))
     rivals = [player for player in method.players if player.rival]
-    assert len(rivals) == (1 if name == "style-embedding" else 2)
+    assert len(rivals) == 1 + blocks
     for player in rivals:
         others = [p for group, owned in method.owned.items() if group not in player.moves for p in owned]
         total = player.objective(draw).total
@@ -207,9 +208,10 @@ def test_every_method_of_style_is_registered() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["style-vae", "multi-decoder"])
+@pytest.mark.parametrize("name", ["style-vae", "style-ae", "style-embedding", "multi-decoder"])
 def test_two_processes_equal_one(name: str, tmp_path: Path) -> None:
-    own = {"label": "polarity", **SIZES} if name == "style-vae" else {"given": "polarity", "latent": 4}
+    blocks = name in ("style-vae", "style-ae")
+    own = {"label": "polarity", **SIZES} if blocks else {"given": "polarity", "latent": 4}
     options = {
         "steps": 4,
         "batch_size": 8,
