@@ -19,6 +19,7 @@ from elboroom.data import places
 from elboroom.data.arrays import HOLDOUT, pixels
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.labels import chosen, of_files
+from elboroom.data.lines import UTF8
 from elboroom.data.photos import UNREADABLE, OldPhotos, Photos, opened, reason, refuse
 
 SPLITS = {"train": "train", "valid": "valid", "val": "valid", "test": "test"}
@@ -41,11 +42,12 @@ def load(
     progress: Progress | None = None,
     labels: str | Path | None = None,
     photos: Photos | None = None,
+    encoding: str = UTF8,
 ) -> DataSet:
     """The images under `folder`, grey if all are grey, else RGB; `size` makes them size x size.
 
     Sub-folders are labels, unless they are called train, valid (or val) and test: then they are splits. `labels` is a
-    table of more, looked for in the folder where none is said.
+    table of more, looked for in the folder where none is said, in this encoding.
     """
     photos = photos or Photos()
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in photos.suffixes and path.is_file())
@@ -56,7 +58,7 @@ def load(
         found = "one image" if headers else "no images"
         raise Problem(f"{folder} has {found}; at least 2 are needed ({', '.join(s[1:] for s in photos.suffixes)})")
     table = chosen(labels, folder)
-    more = of_files(table, folder, files) if table is not None else None
+    more = of_files(table, folder, files, encoding) if table is not None else None
     good = np.array([i for i, path in enumerate(files) if path in headers], np.int64)
     files = list(headers)
     shape = _shape(headers, size)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elboroom.core.problem import Problem
 from elboroom.data.fields import numbers
-from elboroom.data.lines import MOST_LABELS, TABLES, lines, table
+from elboroom.data.lines import MOST_LABELS, TABLES, UTF8, lines, table
 
 NAMES = ("labels.csv", "labels.tsv", "attributes.csv", "list_attr_celeba.txt")  # looked for in a folder of images
 NONE = "none"  # the table that says: do not look for one
@@ -46,9 +46,9 @@ def chosen(labels: str | Path | None, folder: Path | None = None) -> Path | None
     return found[0] if found else None
 
 
-def of_files(path: Path, folder: Path, files: Sequence[Path]) -> Labels:
+def of_files(path: Path, folder: Path, files: Sequence[Path], encoding: str = UTF8) -> Labels:
     """The labels of the images of a folder: each has a row, and each row an image."""
-    header, rows = _opened(path)
+    header, rows = _opened(path, encoding)
     place = _file_column(header)
     place = 0 if place is None else place
     known = _Files(folder, files)
@@ -79,9 +79,9 @@ def of_files(path: Path, folder: Path, files: Sequence[Path]) -> Labels:
     return _labels(columns, path, where)
 
 
-def of_rows(path: Path, n: int, name: str) -> Labels:
+def of_rows(path: Path, n: int, name: str, encoding: str = UTF8) -> Labels:
     """The labels of n examples, a row for each in their order; a column that only names files is no label."""
-    header, rows = _opened(path)
+    header, rows = _opened(path, encoding)
     columns = _columns(path, header)
     for number, cells in rows:
         _add(columns, cells, path, number)
@@ -104,15 +104,15 @@ def columns_of(path: Path, cells: Mapping[str, Sequence[tuple[int, str]]]) -> La
     return _labels(columns, path, np.arange(len(columns[0].codes)))
 
 
-def _opened(path: Path) -> tuple[list[str], Rows]:
+def _opened(path: Path, encoding: str) -> tuple[list[str], Rows]:
     """The header of a table and its rows."""
     if not path.is_file():
         raise Problem(f"the label file {path} does not exist")
     if path.suffix.lower() in TABLES:
-        rows = table(path)
+        rows = table(path, encoding)
         header = next(rows)[1]
     elif path.suffix.lower() == ".txt":
-        rows = _celeba(path)
+        rows = _celeba(path, encoding)
         header = next(rows)[1]
     else:
         raise Problem(f"labels must be a .csv or .tsv file or {NAMES[-1]}, not {path}")
@@ -123,9 +123,9 @@ def _opened(path: Path) -> tuple[list[str], Rows]:
     return header, rows
 
 
-def _celeba(path: Path) -> Rows:
+def _celeba(path: Path, encoding: str) -> Rows:
     """The rows of a file laid out as CelebA's: the count, the names, then `file v v v` where v is -1 or 1."""
-    read = ((number, line.split()) for number, line in lines(path))
+    read = ((number, line.split()) for number, line in lines(path, encoding))
     number, first = next(read, (1, []))
     _, names = next(read, (2, []))
     if len(first) != 1 or not first[0].isdigit() or not names:

@@ -40,6 +40,10 @@ FEW_WORDS, LABEL_LIKE = (
 )  # what begins lines of labelled text of other programs
 
 
+class Undecodable(Problem):
+    """A file that is in another encoding than was said."""
+
+
 def files(folder: Path) -> list[Path]:
     """The text files under a folder."""
     found = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES and path.is_file())
@@ -125,7 +129,7 @@ def _decoded(line: bytes, encoding: str, path: Path, number: int, place: int) ->
     except UnicodeDecodeError as error:
         at = f"byte 0x{line[error.start]:02x} at offset {place + error.start:,}, in line {number}"
         other = "latin-1, cp1252" if codecs.lookup(encoding).name == UTF8 else "utf-8"
-        raise Problem(
+        raise Undecodable(
             f"{path} is not {encoding.upper()} text: {at}; say what it is with --encoding ({other}, ...)"
         ) from error
     if "\0" in text:

@@ -100,7 +100,7 @@ def _load(
     photos: Photos | None,
 ) -> DataSet:
     if rows.is_named(source):
-        return _labelled(rows.named(source, size, reading, photos), labels)
+        return _labelled(rows.named(source, size, reading, photos), labels, reading)
     known = SOURCES.get(source) if isinstance(source, str) else None
     path = Path(source).expanduser() if isinstance(source, str | Path) and known is None else None
     numeric = path is not None and tables.is_numeric(path, reading)
@@ -113,25 +113,28 @@ def _load(
     if isinstance(source, list | tuple):
         return text.handed(source, None, reading)
     if numeric and path is not None:
-        return _labelled(tables.load(path, reading), labels)
+        return _labelled(tables.load(path, reading), labels, reading)
     tabular = frames.is_frame(source) or (path is not None and frames.is_file(path))
     foreign = not isinstance(source, str | Path | np.ndarray | Tensor | DataSet) and not tabular
     if foreign and rows.is_handed(source):
-        return _labelled(rows.handed(source, size, reading, photos), labels)
-    if reading is not None and reading != Reading() and not is_text and not tabular:
+        return _labelled(rows.handed(source, size, reading, photos), labels, reading)
+    pictures = path if path is not None and path.is_dir() and not is_text else None
+    asked = reading or Reading()
+    beside = asked.model_copy(update={"encoding": lines.UTF8}) if chosen(labels, pictures) else asked
+    if beside != Reading() and not is_text and not tabular:
         raise Problem("the options for tokens, vocabulary and columns are only for text; remove them")
-    if path is not None and path.is_dir() and not is_text:
-        return folder.load(path, size, progress, labels, photos)
+    if pictures is not None:
+        return folder.load(pictures, size, progress, labels, photos, asked.encoding)
     if size is not None and not (known is not None and known.sizes):
         raise Problem("--size is only for folders of images and for omniglot; remove it")
     if isinstance(source, DataSet):
         return source
     if frames.is_frame(source):
-        return _labelled(frames.load(source, reading), labels)
+        return _labelled(frames.load(source, reading), labels, reading)
     if path is not None and frames.is_file(path):
-        return _labelled(frames.read(path, reading), labels)
+        return _labelled(frames.read(path, reading), labels, reading)
     if isinstance(source, np.ndarray | Tensor):
-        return _labelled(arrays.dataset(source, levels=levels), labels)
+        return _labelled(arrays.dataset(source, levels=levels), labels, reading)
     if known is not None:
         return _named(known, size, progress, reading)
     if path is None:
@@ -143,9 +146,9 @@ def _load(
         return pairs.load(path, reading) if paired else text.load(path, reading)
     file, colon, key = str(path).rpartition(":")
     if colon and file.endswith(".npz"):
-        return _labelled(archives.read(Path(file), key, levels), labels)
+        return _labelled(archives.read(Path(file), key, levels), labels, reading)
     if path.suffix in (".npy", ".npz"):
-        return _labelled(archives.read(path, levels=levels), labels)
+        return _labelled(archives.read(path, levels=levels), labels, reading)
     if path.is_file():
         raise Problem(f"{path} is not a folder of images, a .npy or .npz file, or text")
     if len(path.parts) > 1 or path.suffix or isinstance(source, Path) or str(source).endswith(("/", "\\")):
@@ -191,10 +194,10 @@ def _is_folder(source: object) -> bool:
     return isinstance(source, str | Path) and Path(source).expanduser().is_dir()
 
 
-def _labelled(data: DataSet, labels: str | Path | None) -> DataSet:
+def _labelled(data: DataSet, labels: str | Path | None, reading: Reading | None) -> DataSet:
     """Data with the labels of a table beside its own, a row for each example."""
-    table = chosen(labels)
-    return data if table is None else data.with_labels(*of_rows(table, len(data), data.about.name))
+    table, encoding = chosen(labels), (reading or Reading()).encoding
+    return data if table is None else data.with_labels(*of_rows(table, len(data), data.about.name, encoding))
 
 
 def lasting(source: str | Path) -> str:

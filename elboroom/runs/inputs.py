@@ -59,12 +59,17 @@ def of_tables(run: Run, paths: Sequence[str | Path]) -> NDArray[np.float32]:
         if path.suffix.lower() not in lines.TABLES:
             raise Problem(f"this model is of vectors, not of images: give a table (.csv, .tsv), not {path}")
         _require_file(path)
-        found.append(_of_table(path, columns(run)))
+        found.append(_of_table(path, columns(run), run.spec.reading.encoding))
     return np.concatenate(found)
 
 
-def _of_table(path: Path, wanted: Sequence[str]) -> NDArray[np.float32]:
-    rows, names = list(lines.table(path)), lines.header(path)
+def _of_table(path: Path, wanted: Sequence[str], encoding: str) -> NDArray[np.float32]:
+    try:
+        rows, names = list(lines.table(path, encoding)), lines.header(path, encoding)
+    except lines.Undecodable:
+        raise Problem(
+            f"{path} is not {encoding.upper()} text, which the data of this run is; save it in that encoding"
+        ) from None
     if set(wanted) <= set(names):
         places = [names.index(name) for name in wanted]
     elif len(rows[0][1]) == len(wanted) and (not names or wanted[0] == "x0"):

@@ -261,9 +261,8 @@ def specify(
         name: value for name, value in given.items() if (name, value) != ("decay", "auto")
     }  # as if it was not said
     read = reading or Reading()
-    plain = (
-        read.model_copy(update={"label_column": "", "encoding": "utf-8"}) if kind == "vectors" else read
-    )  # a table has labels too
+    tables = {"encoding": "utf-8"} | ({"label_column": ""} if kind == "vectors" else {})  # labels lie in tables too
+    plain = read.model_copy(update=tables)
     if kind != "tokens" and plain != Reading():
         told = next(iter(plain.model_dump(exclude_defaults=True)))
         raise Problem(f"--{told.replace('_', '-')} is for text, but {data.draft.name} is {kind}")

@@ -14,6 +14,7 @@ import elboroom
 from elboroom.cli import app
 from elboroom.core.problem import Problem
 from elboroom.data import arrays, labels, registry
+from elboroom.data.text import Reading
 
 rng = np.random.default_rng(0)
 GREY = rng.integers(0, 256, (6, 5, 4), dtype=np.uint8)
@@ -210,6 +211,27 @@ def test_too_many_values_for_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(labels, "MOST_LABELS", 2)
     with pytest.raises(Problem, match=r"'place' of .* has 3 distinct values, too many"):
         registry.load(folder)
+
+
+def test_a_table_in_another_encoding(tmp_path: Path) -> None:
+    """It is refused with the way out, and that is one, for a folder and for an array; the run reads it again."""
+    folder = few(tmp_path)
+    np.save(tmp_path / "a.npy", GREY)
+    table = tmp_path / "labels.csv"
+    table.write_text("file,town\na.png,Köln\nb.png,Bonn\nc.jpg,Köln\n", encoding="latin-1")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("town\n" + "Köln\nBonn\n" * 3, encoding="latin-1")
+    latin = Reading(encoding="latin-1")
+    for source, said in ((folder, table), (tmp_path / "a.npy", rows)):
+        with pytest.raises(Problem, match="say what it is with --encoding"):
+            registry.load(source, labels=said)
+        assert registry.load(source, labels=said, reading=latin).classes["town"] == ("Bonn", "Köln")
+    (folder / "labels.csv").write_bytes(table.read_bytes())
+    assert registry.load(folder, reading=latin).classes["town"] == ("Bonn", "Köln")
+    run = elboroom.train("vae", folder, tmp_path / "run", latent=2, steps=2, encoding="latin-1", net="mlp-300")
+    assert elboroom.load(run.folder).data.classes["town"] == ("Bonn", "Köln")
+    with pytest.raises(Problem, match="only for text"):
+        registry.load(tmp_path / "a.npy", reading=latin)
 
 
 def test_labels_that_have_no_place(tmp_path: Path) -> None:

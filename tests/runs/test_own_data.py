@@ -87,3 +87,15 @@ def test_a_run_that_stopped_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     part = elboroom.resume(whole.folder, data=TABLE)
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, part.model.state_dict()[name]), name
+
+
+def test_a_table_that_is_handed_in_is_read_in_the_encoding_of_the_data(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    text = "größe,höhe\n" + "".join(f"{a},{b}\n" for a, b in rows)
+    for name, encoding in (("data", "latin-1"), ("mine", "latin-1"), ("other", "utf-8")):
+        (tmp_path / f"{name}.csv").write_text(text, encoding=encoding)
+    run = elboroom.train("vae", tmp_path / "data.csv", tmp_path / "run", latent=1, steps=2, encoding="latin-1")
+    assert run.reconstruct(tmp_path / "mine.csv").shape == (40, 2)
+    plain = elboroom.train("vae", tmp_path / "other.csv", tmp_path / "plain", latent=1, steps=2)
+    with pytest.raises(elboroom.Problem, match="mine.csv is not UTF-8 text, which the data of this run is; save it"):
+        plain.reconstruct(tmp_path / "mine.csv")
