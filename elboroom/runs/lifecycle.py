@@ -89,7 +89,7 @@ def train(
     own = Own(found if handed or not isinstance(data, str | Path) else None, encoder, decoder)
     labels = None if handed else labels
     spec = specify(method, found, source, size, options, reading, labels, ground, levels, own.names, setting, photos)
-    spec = spec.model_copy(update={"warm": str(warm or "")})
+    spec = spec.model_copy(update={"warm": str(Path(warm).resolve()) if warm else ""})
     session.device_of(spec.fit)
     data = split(found, spec.fit, spec.card.looks)  # what is held out has no say in the vocabulary
     with setting.named(options) if setting else nullcontext():
@@ -150,7 +150,7 @@ def _resumed(
     own = Own(_handed(data, spec), encoder, decoder, Path(base) if base else carried(folder, spec), folder)
     if base is not None:
         session.build(spec, own)  # which refuses another run than that
-        spec = spec.model_copy(update={"base": found_at(spec, own.base)})
+        spec = spec.model_copy(update={"base": found_at(spec, own.base, folder)})
         if steps is None and checkpoint is not None and checkpoint.step >= spec.until:
             spec.write(folder)
             return load(folder, data=data, encoder=encoder, decoder=decoder)

@@ -67,8 +67,8 @@ def carried(folder: Path, spec: Spec) -> Path | None:
     return inside if spec.base is not None and (inside / "spec.json").is_file() else None
 
 
-def found_at(spec: Spec, place: Path | None) -> Ground | None:
-    """The base of a run where it is now, if it has one; refuses one that is gone."""
+def found_at(spec: Spec, place: Path | None, run: Path | None = None) -> Ground | None:
+    """The base of a run where it is now, if it has one; refuses one that is gone. run: the folder, as messages name it."""
     if spec.base is None:
         if place is not None:
             raise Problem(f"--base has no effect on a run of {spec.method}; remove it")
@@ -77,7 +77,8 @@ def found_at(spec: Spec, place: Path | None) -> Ground | None:
     if not folder.exists():
         was = f" (it was at {spec.base.folder})" if place else ""
         raise Problem(
-            f"the base of this run is not at {folder}{was}; say where it is now, as in elbo resume RUN --base NEW"
+            f"the base of {run or 'this run'} is not at {folder}{was}; say where it is now, as in elbo resume "
+            f"{run or 'RUN'} --base NEW"
         )
     return spec.base.model_copy(update={"folder": str(folder.resolve())})
 

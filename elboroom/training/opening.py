@@ -30,6 +30,8 @@ def opening(ready: Prepared) -> list[str]:
         lines.append(f"labels: {', '.join(_label(spec, name) for name in spec.about.labels)}")
     latent = latent_of(spec, method.model)
     lines.append(f"model: {_model(spec, latent)}, {learned:,} parameters")
+    if ready.carried:
+        lines.append(f"weights: {ready.carried}")
     return [*lines, *_chosen(spec)]
 
 

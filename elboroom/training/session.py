@@ -95,8 +95,10 @@ def build(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) 
         if name in spec.own and getattr(own, name) is None:
             raise Problem(f"this run was trained with your own {name}; pass it again as {name}=...")
     flush_denormals()
-    ground = found_at(spec, own.base)
-    base = stand(ground, lambda under, place: build(under, Own(base=place))) if ground else None
+    base = None
+    if ground := found_at(spec, own.base, own.folder):
+        at = Path(ground.folder)
+        base = stand(ground, lambda under, place: build(under, Own(base=place, folder=at)))
     reseed(spec.fit.seed)
     parts = Parts(spec.about, spec.model, spec.fit.steps, data, own.encoder, own.decoder, base)
     if base is not None:  # what the model of the base has is of use here
@@ -127,6 +129,7 @@ class Prepared:
     own: Own
     data: DataSet
     method: Trainable
+    carried: str = ""  # what it has of the run that it was warm-started from
 
 
 def prepare(spec: Spec, own: Own, data: DataSet | None = None, new: bool = False) -> Prepared:
@@ -150,7 +153,7 @@ def data_of(spec: Spec, own: Own) -> DataSet:
             )
         data = data.with_kinds(said_kinds(spec.data.get("label_kinds")))
     data = data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)
-    if ground := found_at(spec, own.base):
+    if ground := found_at(spec, own.base, own.folder):
         data = read_like(data, Path(ground.folder), spec.card.base_reads)
     if data.hash != spec.data["hash"]:
         raise Problem(f"the data at '{spec.data['source']}' is not what this run was trained on: its hash differs")
@@ -232,7 +235,7 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
         method.restore(newest.state)
     elif spec.warm:
         with nullcontext() if first else warnings.catch_warnings(action="ignore"):
-            warm_start(method, Path(spec.warm), data.tokeniser)
+            ready = replace(ready, carried=warm_start(method, Path(spec.warm), data.tokeniser))
     for module in (module for module in method.modules() if isinstance(module, Recalled)):
         module.fill(in_order(data, "train", spec.model.given_names, device), len(data))
     order = spec.fit.order(spec.about.kind, method.couples)

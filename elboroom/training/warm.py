@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,10 +17,19 @@ from elboroom.families.pseudo import PseudoSentences
 from elboroom.training.checkpoint import newest
 from elboroom.training.spec import Spec
 
+ROLES = {
+    "posterior": "the encoder",
+    "likelihood": "the decoder",
+    "prior": "the prior",
+    "heads": "the heads",
+    "conditioner": "what reads the context",
+}
 
-def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) -> None:
+
+def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) -> str:
     """Copies the weights of another run's model wherever role and shape agree, and warns of those that start anew.
 
+    Returns what was carried, by role.
     Rows that stand for words go where the word stands here; a word that the other run has not keeps its row.
     """
     state, mine = model_state(newest(folder, best=Spec.read(folder).fit.looks).state), method.model.state_dict()
@@ -46,6 +56,20 @@ def warm_start(method: Trainable, folder: Path, words: Tokeniser | None = None) 
             f"--from {folder}: {len(same)} of {len(mine)} tensors fit; these start anew: {some}", stacklevel=2
         )
     method.model.load_state_dict(mine | same)
+    return f"{_by_role(same, mine)}, from {folder}"
+
+
+def _by_role(same: Iterable[str], mine: Iterable[str]) -> str:
+    """The parts of the model that were carried; of one that was not carried whole, how much of it."""
+    now, had = (Counter(name.split(".")[0] for name in names) for names in (same, mine))
+    parts = [
+        ROLES.get(part, part)
+        if now[part] == had[part]
+        else f"{now[part]} of {had[part]} tensors of {ROLES.get(part, part)}"
+        for part in had
+        if now[part]
+    ]
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def counterparts(mine: Iterable[str], theirs: Iterable[str]) -> dict[str, str]:

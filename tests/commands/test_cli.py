@@ -162,7 +162,9 @@ def test_a_warm_start_says_what_starts_anew(elbo: Elbo, trained: Path, images: P
     code, _, said = elbo("train", "vae", *words, "--out", tmp_path / "wider", "--latent", 7)
     assert code == 0
     assert "tensors fit; these start anew: " in said
-    assert "start anew" not in elbo("train", "vae", *words, "--out", tmp_path / "same")[2]
+    same = elbo("train", "vae", *words, "--out", tmp_path / "same")[2]
+    assert "start anew" not in same
+    assert f"weights: the encoder and the decoder, from {trained}\n" in same
     refused(elbo("train", "vae", *words, "--out", tmp_path / "none", "--from", tmp_path / "nope"), "does not exist")
 
 

@@ -198,6 +198,6 @@ def test_a_label_that_examples_do_not_have_is_asked_for(bench: Bench) -> None:
     batch = batch_of(bench.data, np.arange(4), ())
     unlabelled = Draw(model, Batch(batch.x, lengths=batch.lengths))
     with pytest.raises(
-        Problem, match="act_nll needs the label .*, and these examples have none; give data with labels"
+        Problem, match=r"act_nll needs the label .*, and these examples have none; give data with labels"
     ):
         told_nll(Told(3, 8, 2), 0, "act_nll")(unlabelled)

@@ -220,6 +220,20 @@ def test_a_run_that_has_ended_is_not_trained_on_where_its_base_is_told(
     same(newest(run).state, state)
 
 
+def test_of_a_base_that_stands_on_another_the_run_is_named_whose_base_has_moved(
+    under: Run, told: DataSet, tmp_path: Path
+) -> None:
+    base, middle, run = (tmp_path / name for name in ("base", "middle", "run"))
+    shutil.copytree(under.folder, base)
+    elboroom.train("emb2emb", told, middle, base=base, to="1", **HEAD | {"steps": 4})
+    elboroom.train("probe", told, run, base=middle, **HEAD | {"steps": 4})
+    base.rename(tmp_path / "elsewhere")
+    with pytest.raises(Problem, match=f"the base of {middle} is not at {base}; .* elbo resume {middle} --base NEW"):
+        elboroom.load(run, data=told)
+    elboroom.resume(middle, data=told, base=tmp_path / "elsewhere")
+    assert elboroom.load(run, data=told).step == 4
+
+
 def test_other_weights_are_refused(under: Run, told: DataSet, tmp_path: Path) -> None:
     """Forged with a checksum that fits, or trained on."""
     base, run = tmp_path / "base", tmp_path / "run"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from contract import newest
+from contract import Killed, act_at, kill, newest
 
 import elboroom
 from elboroom.data.dataset import DataSet
@@ -42,7 +42,7 @@ def test_encoder_and_decoder_are_carried(
     first = {name: tensor.clone() for name, tensor in method.model.state_dict().items()}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        warm_start(method, tmp_path / "run")
+        said = warm_start(method, tmp_path / "run")
     now = method.model.state_dict()
     pairs = {name: other for name, other in counterparts(now, theirs).items() if theirs[other].shape == now[name].shape}
     assert all(torch.equal(now[name], theirs[other]) for name, other in pairs.items())
@@ -52,6 +52,9 @@ def test_encoder_and_decoder_are_carried(
     if anew is not None:
         assert now.keys() - pairs.keys() == anew
         assert bool(told) == bool(anew)
+        of_encoder = sum(name.startswith("posterior") for name in now)
+        wanted = f"{of_encoder - len(anew)} of {of_encoder} tensors of the encoder" if anew else "the encoder"
+        assert said == f"{wanted} and the decoder, from {tmp_path / 'run'}"
 
 
 def test_a_role_is_a_part_and_an_end_and_no_guess() -> None:
@@ -73,3 +76,16 @@ def test_an_encoder_of_sentences_trained_before_is_carried(sentences: DataSet, a
     theirs = before.model.posterior.net.state_dict()  # type: ignore[union-attr]
     for name, weight in run.model.posterior.posterior.net.state_dict().items():  # type: ignore[union-attr]
         torch.testing.assert_close(weight, theirs[name], atol=1e-6, rtol=0)
+
+
+def test_where_it_was_warm_started_from_is_kept_as_an_absolute_path(
+    pixels: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a run that was killed before its first checkpoint is resumed from elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    elboroom.train("vae", pixels, "before", **SMALL)
+    with pytest.raises(Killed):
+        elboroom.train("vae", pixels, "run", warm="before", bar=act_at(1, kill), **SMALL)
+    monkeypatch.chdir("/")
+    run = elboroom.resume(tmp_path / "run", data=pixels)
+    assert run.spec.warm == str(tmp_path / "before")
