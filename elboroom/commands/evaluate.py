@@ -110,6 +110,7 @@ def evaluate(
         raise Problem("which run? Use: elbo eval DIR")
     from elboroom.commands.doctor import lines
     from elboroom.commands.progress import Measuring
+    from elboroom.core.progress import stage
     from elboroom.evaluate.likelihood.proposal import NAMES
     from elboroom.evaluate.registry import chosen
     from elboroom.evaluate.verdicts import of_metrics
@@ -136,7 +137,8 @@ def evaluate(
     for folder, run in runs.items():
         with Measuring():
             content = measure.metrics(run, names, **options)
-        found = [verdict for verdict in examine(run, ROWS) if verdict.state != "well"]
+            with stage("verdicts"):
+                found = [verdict for verdict in examine(run, ROWS) if verdict.state != "well"]
         everything[str(folder)] = content | {"verdicts": [verdict._asdict() for verdict in found]}
         if not json:
             _table(content, f"{folder}: ")

@@ -284,6 +284,7 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "The codes of some sentences by t-SNE, coloured by their first label: sentences close together have similar codes.",
         needs=("text", "latent"),
     ),
+    Plot("map", "Map of the codes", lambda view: sentences.code_map(view.run), needs=("latent",)),  # not in reports
     Plot(
         "rate-distortion", "Rate-distortion plane", rate_distortion, "rate against distortion, one point per run", chart=True,
         of="runs",

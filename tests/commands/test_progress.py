@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import elboroom
+from elboroom.cli import app
 from elboroom.commands import progress
 from elboroom.commands.progress import Measuring
 from elboroom.report import write_report
@@ -61,3 +63,5 @@ def test_a_measurement_is_not_silent(
         write_report(run, n=30)
     stages = [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
     assert list(dict.fromkeys(stages)) == ["measuring numbers", "measuring figures", "measuring sliders"]
+    evaluated = CliRunner().invoke(app, ["eval", str(run.folder), "--iw-most", "0"])
+    assert "measuring verdicts" in evaluated.stderr.splitlines(), "to the end"

@@ -153,8 +153,9 @@ def test_figures_are_objects(run: elboroom.Run) -> None:
     assert drawn._repr_html_().startswith("<figure><img src='data:image/png;base64,")
     with pytest.raises(Problem, match="did you mean 'traversals'"):
         run.plot("traversal")
-    with pytest.raises(Problem, match="needs"):
-        run.plot("map")
+    with pytest.raises(Problem, match="has no transfer, which needs text and style"):
+        run.plot("transfer")
+    assert isinstance(run.plot("map").figure, Figure), "as elbo plot map draws it"
 
 
 @pytest.mark.unhurried
