@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from elboroom.core.problem import Problem
+from elboroom.core.cells import as_csv
+from elboroom.core.files import write
 
 
 def write_csv(
@@ -17,14 +17,9 @@ def write_csv(
     """Values (..., D) as rows, each after its places on the axes before the last: input 1, input 2, ..."""
     axes = axes or {}
     places = product(*axes.values()) if axes else [()] * len(values)
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow([*axes, *names])
-            for place, row in zip(places, values.reshape(-1, values.shape[-1]), strict=True):
-                table.writerow([*place, *map(str, row)])
-    except OSError as error:
-        raise Problem(f"cannot write {path}: {error.strerror}") from error
+    numbers = values.reshape(-1, values.shape[-1])
+    rows = ([*place, *row] for place, row in zip(places, numbers, strict=True))
+    write(path, as_csv([[*axes, *names], *rows]))
 
 
 def numbered(letter: str, count: int) -> list[str]:

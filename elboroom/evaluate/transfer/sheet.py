@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elboroom.core.cells import as_csv
+from elboroom.core.files import write as whole
 from elboroom.core.files import write_json
 from elboroom.core.problem import Problem
 from elboroom.evaluate.result import Result
@@ -34,13 +36,12 @@ def write(
     order = np.random.default_rng(seed).permutation(len(rows))
     mark = hashlib.sha256(repr((list(outputs.items()), list(inputs), seed)).encode()).hexdigest()[:8]
     key = {}
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(COLUMNS)
-        for number, place in enumerate(order.tolist(), 1):
-            name, i = rows[place]
-            key[f"{mark}-{number}"] = name
-            table.writerow([f"{mark}-{number}", inputs[i], wanted[i], outputs[name][i], *[""] * len(JUDGED)])
+    table: list[tuple[str, ...]] = [COLUMNS]
+    for number, place in enumerate(order.tolist(), 1):
+        name, i = rows[place]
+        key[f"{mark}-{number}"] = name
+        table.append((f"{mark}-{number}", inputs[i], wanted[i], outputs[name][i], *[""] * len(JUDGED)))
+    whole(path, as_csv(table))
     beside = path.with_suffix(".key.json")
     write_json(beside, key)
     return beside

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import tempfile
@@ -16,6 +14,7 @@ import duckdb
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from elboroom.core import cells
 from elboroom.core.calls import asked
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement.udr import udr
@@ -158,16 +157,7 @@ def write_tables(folder: Path) -> None:
 
 def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
     """Rows as CSV; a float is written so that it reads back as itself."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: _cell(row.get(key)) for key in columns} for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula gets a quote before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return cells.as_csv([columns, *([row.get(key) for key in columns] for row in rows)], "\n").decode()
 
 
 @asked
