@@ -18,7 +18,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import places
 from elboroom.data.arrays import HOLDOUT, pixels
 from elboroom.data.dataset import About, DataSet
-from elboroom.data.labels import chosen, of_files
+from elboroom.data.labels import chosen, of_files, warn_of_others
 from elboroom.data.lines import UTF8
 from elboroom.data.photos import UNREADABLE, OldPhotos, Photos, opened, reason, refuse
 
@@ -58,6 +58,8 @@ def load(
         found = "one image" if headers else "no images"
         raise Problem(f"{folder} has {found}; at least 2 are needed ({', '.join(s[1:] for s in photos.suffixes)})")
     table = chosen(labels, folder)
+    if table is None and labels is None:
+        warn_of_others(folder)
     more = of_files(table, folder, files, encoding) if table is not None else None
     good = np.array([i for i, path in enumerate(files) if path in headers], np.int64)
     files = list(headers)

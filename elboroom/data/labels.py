@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +16,13 @@ from elboroom.core.problem import Problem
 from elboroom.data.fields import numbers
 from elboroom.data.lines import MOST_LABELS, TABLES, UTF8, lines, table
 
-NAMES = ("labels.csv", "labels.tsv", "attributes.csv", "list_attr_celeba.txt")  # looked for in a folder of images
+# Looked for in a folder of images, in any case of letters.
+NAMES = ("labels.csv", "labels.tsv", "attributes.csv", "list_attr_celeba.csv", "list_attr_celeba.txt")
 NONE = "none"  # the table that says: do not look for one
 FILE_COLUMNS = ("file", "filename", "image", "image_id", "name")  # whatever their case
+OF_CELEBA = "list_attr_celeba"  # the stem of its file
 CELEBA = ("-1", "1")  # the values of an attribute of CelebA
+PROSE = ("readme", "license", "licence", "copying", "notice", "changelog")  # how texts begin that are no tables
 
 Rows = Iterator[tuple[int, list[str]]]  # the number of a line, its cells
 
@@ -39,11 +43,28 @@ def chosen(labels: str | Path | None, folder: Path | None = None) -> Path | None
     """The table that was said, or else the one that lies in a folder of images."""
     if labels is not None and str(labels) != NONE:
         return Path(labels).expanduser()
-    found = [folder / name for name in NAMES if (folder / name).is_file()] if folder and labels is None else []
+    found = [path for path in _beside(folder) if path.name.lower() in NAMES] if folder and labels is None else []
+    found.sort(key=lambda path: NAMES.index(path.name.lower()))
     if len(found) > 1:
         both = " and ".join(path.name for path in found)
         raise Problem(f"{folder} has {both}; choose one with --labels FILE, or --labels {NONE} for neither")
     return found[0] if found else None
+
+
+def warn_of_others(folder: Path) -> None:
+    """Tells of tables in a folder of images that are not read, since they have none of the names that are looked for."""
+    others = [path.name for path in _beside(folder) if not path.name.lower().startswith(PROSE)]
+    if others:
+        some = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        warnings.warn(
+            f"{folder} has {some}, read for no labels: say which has them with --labels FILE, or --labels {NONE}",
+            stacklevel=3,
+        )
+
+
+def _beside(folder: Path) -> list[Path]:
+    """The tables in a folder."""
+    return sorted(p for p in folder.iterdir() if p.suffix.lower() in (*TABLES, ".txt") and p.is_file())
 
 
 def of_files(path: Path, folder: Path, files: Sequence[Path], encoding: str = UTF8) -> Labels:
@@ -71,11 +92,17 @@ def of_files(path: Path, folder: Path, files: Sequence[Path], encoding: str = UT
             strangers, first = strangers + 1, first or f"'{name}' in line {number}"
         _add(columns, [cell for k, cell in enumerate(cells) if k != place], path, number)
     if strangers:
-        raise Problem(f"{path} names {_many(strangers, 'file')} that {_are(strangers)} not in {folder}: {first}")
+        raise Problem(
+            f"{path} names {_many(strangers, 'file')} that {_are(strangers)} not in {folder}: {first}; remove such rows, "
+            f"or say --labels {NONE}"
+        )
     missing = np.flatnonzero(where < 0)
     if len(missing):
         first_missing = files[missing[0]].relative_to(folder)
-        raise Problem(f"{path} has no row for {_many(len(missing), 'image')} of {folder}: {first_missing}")
+        raise Problem(
+            f"{path} has no row for {_many(len(missing), 'image')} of {folder}: {first_missing}; add what is missing, or say "
+            f"--labels {NONE}"
+        )
     return _labels(columns, path, where)
 
 
@@ -181,7 +208,7 @@ class _Column:
 
 def _columns(path: Path, header: Sequence[str]) -> list[_Column]:
     """The columns of a table, still empty; an attribute of CelebA has two values also where one is never seen."""
-    celeba = path.suffix.lower() not in TABLES
+    celeba = path.suffix.lower() not in TABLES or path.stem.lower() == OF_CELEBA
     return [_Column(name, CELEBA if celeba and place else ()) for place, name in enumerate(header)]
 
 
@@ -201,7 +228,10 @@ def _labels(columns: Sequence[_Column], path: Path, rows: NDArray[np.int64]) -> 
     for column in columns:
         values = list(column.known)
         if len(values) > max(MOST_LABELS, len(rows) // 2):
-            raise Problem(f"column '{column.name}' of {path} has {len(values):,} distinct values, too many for a label")
+            raise Problem(
+                f"column '{column.name}' of {path} has {len(values):,} distinct values, too many for a label: leave that "
+                f"column out, or say --labels {NONE}"
+            )
         sizes = numbers(values)
         order = sorted(range(len(values)), key=values.__getitem__ if sizes is None else sizes.__getitem__)
         classes[column.name] = tuple(values[i] for i in order)

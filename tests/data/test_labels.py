@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -209,7 +210,7 @@ def test_too_many_values_for_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (folder / "labels.csv").write_text("file,place\na,1.1\nb,1.2\nc,1.3\n")
     assert registry.load(folder).about.labels == {"place": 3}
     monkeypatch.setattr(labels, "MOST_LABELS", 2)
-    with pytest.raises(Problem, match=r"'place' of .* has 3 distinct values, too many"):
+    with pytest.raises(Problem, match=r"'place' of .* has 3 distinct values, too many for a label: leave"):
         registry.load(folder)
 
 
@@ -279,6 +280,35 @@ def test_an_attribute_of_celeba_is_binary_also_where_all_are_alike(tmp_path: Pat
     (folder / "list_attr_celeba.txt").write_text("3\nMale\na.png 1\nb.png 1\nc.jpg 1\n")
     assert registry.load(folder).labels[:, 0].tolist() == [1, 1, 1]
     assert registry.load(folder).about.labels == {"Male": 2}
+
+
+@pytest.mark.parametrize("name", ["Labels.csv", "ATTRIBUTES.CSV", "list_attr_celeba.csv", "LABELS.TSV"])
+def test_a_table_is_found_whatever_the_case_of_its_name(tmp_path: Path, name: str) -> None:
+    folder, gap = few(tmp_path), "\t" if name.endswith("TSV") else ","
+    rows = [("image_id", "Male"), ("a.png", "1"), ("b.png", "1"), ("c.jpg", "1")]
+    (folder / name).write_text("".join(f"{gap.join(row)}\n" for row in rows))
+    celeba = name.startswith("list")
+    assert registry.load(folder).about.labels == {"Male": 2 if celeba else 1}
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "labels.txt", "Sheet.TSV"])
+def test_a_table_that_is_not_looked_for_is_told_of(tmp_path: Path, name: str) -> None:
+    folder = few(tmp_path)
+    for file in (name, "README.txt"):
+        (folder / file).write_text("file,age\na,1\nb,2\nc,1\n")
+    with pytest.warns(UserWarning, match=f"has {name}, read for no labels: say which has them with --labels FILE"):
+        assert registry.load(folder).about.labels == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        registry.load(folder, labels="none")
+
+
+def test_what_does_not_fit_names_the_way_out(tmp_path: Path) -> None:
+    folder = few(tmp_path)
+    for rows in ("a,1\nb,2\nc,1\nd,2\n", "a,1\nb,2\n"):
+        (folder / "labels.csv").write_text(f"file,age\n{rows}")
+        with pytest.raises(Problem, match="or say --labels none"):
+            registry.load(folder)
 
 
 def test_a_run_keeps_its_table_and_kinds(faces: Faces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
