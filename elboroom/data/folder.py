@@ -98,7 +98,7 @@ def _looked(files: list[Path], photos: Photos, whole: bool) -> tuple[dict[Path, 
             with Image.open(path) as image:
                 found[path] = Header(photos.size(image), photos.is_grey(image))
                 if whole:
-                    image.load()
+                    photos.check(image)
         except UNREADABLE as error:
             found.pop(path, None)
             bad[path] = reason(error, path)

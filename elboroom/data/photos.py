@@ -16,6 +16,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 OF_OLD = SUFFIXES[:-2]  # those that runs of before have read
 UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
 ORIENTATION = 0x0112  # in EXIF
+WHITE, TWELVE_BITS = 65_535, 4_096  # of 16 bits; what stays below this are the values of a camera of 12
 LYING = (5, 6, 7, 8)  # of its values, those that swap width and height
 
 
@@ -63,17 +64,36 @@ class Photos(BaseModel):
         """Whether it has no colour, by its header."""
         if image.mode == "P":
             table = np.array(image.getpalette() or [0, 0, 0]).reshape(-1, 3)
-            return bool(np.all(table == table[:, :1]))
-        plain = image.mode in ("1", "L", "LA") or image.mode.startswith("I")
+            plain = bool(np.all(table == table[:, :1]))
+        else:
+            plain = image.mode in ("1", "L", "LA") or is_deep(image)
         return plain and not (
             self.background and has_holes(image) and len({*ImageColor.getrgb(self.background)[:3]}) > 1
         )
 
+    def shallow(self, image: Image.Image) -> Image.Image:
+        """A picture of 16 bits or of real numbers in 8 bits; refuses values of which nobody can tell what white is."""
+        values = np.asarray(image)
+        low, high = values.min(), values.max()
+        if image.mode == "F":
+            if not (low >= 0 and high <= 1):
+                raise ValueError(f"its values are real numbers from {low:g} to {high:g}; bring them to 0 to 1")
+            return Image.fromarray(np.rint(255 * values).astype(np.uint8))
+        if low < 0 or high > WHITE or 0 < high < TWELVE_BITS:
+            raise ValueError(f"its values are from {low:,} to {high:,}; bring them to 0 to {WHITE:,}, or write it in 8 bits")
+        return Image.fromarray((values // 256).astype(np.uint8))
+
+    def check(self, image: Image.Image) -> None:
+        """Reads all of a picture; raises what keeps it from being read."""
+        image.load()
+        if is_deep(image):
+            self.shallow(image)
+
     def pixels(self, image: Image.Image, mode: str, size: tuple[int, int]) -> NDArray[np.uint8]:
         """A picture as bytes, (H, W) or (H, W, 3); `size` is (W, H). Shrinking averages areas."""
         image = self.upright(image)
-        if image.mode.startswith("I"):  # 16 bits: Pillow would cut them off at 255
-            image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
+        if is_deep(image):  # Pillow would cut them off at 255
+            image = self.shallow(image)
         if self.background and has_holes(image):
             behind = Image.new("RGBA", image.size, self.background)
             image = Image.alpha_composite(behind, image.convert("RGBA"))
@@ -103,6 +123,17 @@ class OldPhotos(Photos):
     def size(self, image: Image.Image) -> tuple[int, int]:
         return image.size
 
+    def is_grey(self, image: Image.Image) -> bool:
+        return image.mode != "F" and super().is_grey(image)
+
+    def shallow(self, image: Image.Image) -> Image.Image:
+        return image if image.mode == "F" else Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
+
+
+def is_deep(image: Image.Image) -> bool:
+    """Whether its values may have more than 8 bits."""
+    return image.mode == "F" or image.mode.startswith("I")
+
 
 def has_holes(image: Image.Image) -> bool:
     """Whether some of it may be transparent."""
@@ -127,7 +158,6 @@ def reason(error: BaseException, path: Path) -> str:
 
 def refuse(bad: dict[Path, str], of: int) -> Problem:
     """The Problem of files that cannot be read: all of them, so that they can be mended at once."""
-    named = "; ".join(f"{path} ({why})" for path, why in list(bad.items())[:20])
-    more = f"; and {len(bad) - 20:,} more" if len(bad) > 20 else ""
+    named = "; ".join(f"{path} ({why})" for path, why in bad.items())
     many = "1 file" if len(bad) == 1 else f"{len(bad):,} of {of:,} files"
-    return Problem(f"{many} cannot be read as an image: {named}{more}; mend them, or leave them out with --skip-bad")
+    return Problem(f"{many} cannot be read as an image: {named}; mend them, or leave them out with --skip-bad")

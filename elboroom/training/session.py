@@ -148,8 +148,10 @@ def data_of(spec: Spec, own: Own) -> DataSet:
     if data is None and "data" in spec.own:
         data = kept.read(own.folder, spec.reading) if own.folder is not None else None
         if data is None:
+            names = ", ".join(spec.about.labels)
+            beside = f"FILE.npz, which has it as x and, in this order, its labels as {names}" if names else "FILE.npy"
             raise Problem(
-                "this run was trained on your own array, of which it keeps no copy; pass it again with --data FILE.npy"
+                f"this run was trained on your own array, of which it keeps no copy; pass it again with --data {beside}"
             )
         data = data.with_kinds(said_kinds(spec.data.get("label_kinds")))
     data = data or registry.load(source, size=size, reading=spec.reading, **spec.labelling)

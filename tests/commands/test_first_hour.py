@@ -88,6 +88,19 @@ def test_data_is_handed_in_where_a_run_keeps_none(
     assert elbo(*verb, tmp_path / "run", *rest, "--data", "x.npy").returncode == 0
 
 
+@pytest.mark.unhurried
+@pytest.mark.parametrize("names", [["label"], ["size", "age"]])
+def test_labels_are_handed_in_beside_an_array(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them the data would not be that of the run: the refusal says how, and so it goes."""
+    monkeypatch.setattr("elboroom.data.kept.MOST", 10)
+    columns = {name: (np.arange(len(X)) * (2 + k)) % (3 + k) for k, name in enumerate(names)}
+    elboroom.train("vae", X, tmp_path / "run", labels=columns, steps=2, latent=2, threads=1)
+    np.savez(tmp_path / "FILE.npz", x=X, **columns)
+    done = elbo("eval", tmp_path / "run", "--samples", 2)
+    assert f"--data FILE.npz, which has it as x and, in this order, its labels as {', '.join(names)}" in done.stderr
+    assert elbo("eval", tmp_path / "run", "--samples", 2, "--data", tmp_path / "FILE.npz").returncode == 0
+
+
 def test_photos_and_encodings_at_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     for k in range(4):

@@ -68,6 +68,40 @@ def test_tiff_is_read(tmp_path: Path) -> None:
     assert first(tmp_path)[0].tolist() == np.arange(16).reshape(4, 4).tolist()
 
 
+def test_reals_and_sixteen_bits_are_read_by_their_range(tmp_path: Path) -> None:
+    """From 0 to 1, or to the white of 16 bits; where nobody can tell what white is the file is named, and can be left out."""
+    shades = np.linspace(0, 1, 16).reshape(4, 4)
+    twice(tmp_path, Image.fromarray(shades.astype(np.float32)), "tiff")
+    assert first(tmp_path).tolist() == [np.rint(255 * shades).astype(int).tolist()]
+    deep = (65_535 * shades).astype(np.uint16)
+    twice(tmp_path, Image.fromarray(deep), "tiff")
+    assert first(tmp_path).tolist() == [(deep // 256).tolist()]
+    Image.fromarray((4_095 * shades).astype(np.uint16)).save(tmp_path / "camera.tiff")
+    Image.fromarray((300 * shades - 7).astype(np.float32)).save(tmp_path / "heat.tiff")
+    told = r"2 of 4 files .*camera.tiff \(its values are from 0 to 4,095; bring them to 0 to 65,535.*heat.tiff .* from -7 to 293"
+    with pytest.raises(Problem, match=told):
+        registry.load(tmp_path)
+    with pytest.warns(UserWarning, match=r"left out 2 of 4 files, which cannot be read: camera\.tiff, heat\.tiff"):
+        assert len(registry.load(tmp_path, photos=Photos(skip_bad=True))) == 2
+
+
+def test_a_grey_palette_with_holes_has_the_colour_of_its_background(tmp_path: Path) -> None:
+    image = Image.fromarray(np.full((4, 4), 1, np.uint8), "P")
+    image.putpalette([0, 0, 0, 90, 90, 90])
+    twice(tmp_path, image, transparency=1)
+    assert first(tmp_path, background="red")[:, 0, 0].tolist() == [255, 0, 0]
+    assert first(tmp_path).tolist() == np.full((1, 4, 4), 255).tolist()
+
+
+def test_every_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    twice(tmp_path, Image.new("L", (8, 8)))
+    for k in range(30):
+        (tmp_path / f"bad{k}.png").write_bytes(b"gone")
+    with pytest.raises(Problem) as refused:
+        registry.load(tmp_path)
+    assert all(f"bad{k}.png (" in str(refused.value) for k in range(30))
+
+
 def test_all_files_that_cannot_be_read_are_named_at_once_or_skipped(tmp_path: Path) -> None:
     twice(tmp_path, Image.fromarray(np.random.default_rng(0).integers(0, 256, (32, 32), dtype=np.uint8)))
     (tmp_path / "empty.png").write_bytes(b"")
