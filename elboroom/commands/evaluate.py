@@ -78,6 +78,9 @@ def evaluate(
     to: Annotated[
         str, typer.Option("--to", help="of transfer: give all others this value", show_default="the other one, or the next")
     ] = "",
+    strength: Annotated[
+        float, typer.Option("--strength", help="of transfer: 0 reconstructs, 1 is the style as it is, more exaggerates it")
+    ] = 1.0,
     vectors: Annotated[
         Path | None,
         typer.Option("--vectors", help="of transfer and replies: word vectors as text, GloVe or word2vec",
@@ -138,16 +141,16 @@ def evaluate(
         with Measuring():
             content = measure.metrics(run, names, **options)
             with stage("verdicts"):
-                found = [verdict for verdict in examine(run, ROWS) if verdict.state != "well"]
-        everything[str(folder)] = content | {"verdicts": [verdict._asdict() for verdict in found]}
+                told = [verdict for verdict in examine(run, ROWS) if verdict.state != "well"]
+        everything[str(folder)] = content | {"verdicts": [verdict._asdict() for verdict in told]}
         if not json:
             _table(content, f"{folder}: ")
             for sentence in of_metrics(content):
-                if sentence not in [verdict.told for verdict in found]:
+                if sentence not in [verdict.told for verdict in told]:
                     say(sentence)
-            if found:
+            if told:
                 say(f"what to look at, which elbo doctor {folder} tells with what is well:")
-            for verdict in found:
+            for verdict in told:
                 say("\n".join(lines(verdict)))
     if json:
         print_json(everything if len(folders) > 1 else everything[str(folders[0])])

@@ -159,6 +159,7 @@ def of_run(
     vectors: Path | None = None,
     through: Path | None = None,
     references: str = "",
+    strength: float = 1.0,
 ) -> Results:
     """How well sentences are given another style: accuracy, content, fluency, exact where the right answer is known.
 
@@ -182,13 +183,13 @@ def of_run(
         part = replace(part, rows=rest)
     bench = Bench(run.data, name, vectors)
     truth = run.data.labels[part.rows, column]
-    decoding = {"decoding": "greedy, without <unk>", "by": by}
+    decoding = {"decoding": "greedy, without <unk>", "by": by, "strength": strength}
     inputs = run.data.sentences(part.rows)
     targets = (truth + 1) % len(values) if not only else np.full_like(truth, values.index(only))
     pivot = reads_pivot(run)
     contexts = run.data.turns(CONTEXT, part.rows) if pivot and through is None else []
     task = Task(inputs, truth, targets, part.settings | decoding, contexts=contexts, numbers=bench.numbers)
-    outputs = outputs_of(run, task, name, values, by, through)
+    outputs = outputs_of(run, task, name, values, by, through, strength)
     copy = bench.scores(task, task.inputs)
     others = {COPY: copy}
     if exact.has_grammar(run.data):
@@ -200,7 +201,7 @@ def of_run(
     results |= beside(bench.scores(task, outputs), others)
     corpus = references or (run.data.about.name if run.data.about.name in REWRITTEN else "")
     if corpus and not split and not (pivot and through is None):
-        results |= _rewritten(run, bench, name, values, by, only, corpus, through)
+        results |= _rewritten(run, bench, name, values, by, only, corpus, through, strength)
     return named(results)
 
 
@@ -220,7 +221,9 @@ def changed(run: Any, label: str = "", by: str = "style", to: str = "") -> tuple
     return name, styles[name], only
 
 
-def outputs_of(run: Any, task: Task, label: str, values: list[str], by: str, through: Path | None = None) -> list[str]:
+def outputs_of(
+    run: Any, task: Task, label: str, values: list[str], by: str, through: Path | None = None, strength: float = 1.0
+) -> list[str]:
     """What the run makes of each sentence, the style that it is to have being given; nothing of one that it cannot read."""
     if run.given not in ((), (label,)):
         raise Problem(
@@ -237,18 +240,27 @@ def outputs_of(run: Any, task: Task, label: str, values: list[str], by: str, thr
             pivot: dict[str, Any] = (
                 {"context": [task.contexts[row] for row in rows]} if task.contexts else {"through": through}
             )
-            done = run.transfer([inputs[row] for row in rows], {label: values[target]}, by=by, u=u, **pivot)
+            texts = [inputs[row] for row in rows]
+            done = run.transfer(texts, {label: values[target]}, strength=strength, by=by, u=u, **pivot)
             for row, text in zip(rows, done, strict=True):
                 made[row] = text
     return made
 
 
 def _rewritten(
-    run: Any, bench: Bench, label: str, values: list[str], by: str, only: str | None, corpus: str, through: Path | None
+    run: Any,
+    bench: Bench,
+    label: str,
+    values: list[str],
+    by: str,
+    only: str | None,
+    corpus: str,
+    through: Path | None,
+    strength: float,
 ) -> Results:
     """The same on the sentences of Li et al. 2018 that people rewrote."""
     pairs = [pair for pair in transfer_pairs(corpus) if not only or values[pair.target] == only]
-    said = {"data": f"{corpus}, pairs of Li et al. 2018", "n": len(pairs), "by": by}
+    said = {"data": f"{corpus}, pairs of Li et al. 2018", "n": len(pairs), "by": by, "strength": strength}
     targets = np.array([pair.target for pair in pairs])
     task = Task(
         [pair.source for pair in pairs],
@@ -258,7 +270,7 @@ def _rewritten(
         [pair.reference for pair in pairs],
         numbers=bench.numbers,
     )
-    outputs = outputs_of(run, task, label, values, by, through)
+    outputs = outputs_of(run, task, label, values, by, through, strength)
     others = {COPY: bench.scores(task, task.inputs), HUMAN: bench.scores(task, task.references)}
     return {f"{key} {REFERENCES}": result for key, result in beside(bench.scores(task, outputs), others).items()}
 

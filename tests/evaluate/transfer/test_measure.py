@@ -88,6 +88,22 @@ def test_a_run_is_measured_with_the_ends_beside_it(run: Run) -> None:
         measure.of_run(Subject(run), label="colour")
 
 
+def test_a_transfer_of_any_strength_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    real = transfer.restyled
+
+    def spied(run: Run, z: Any, to: Any = None, strength: float = 1.0) -> Any:
+        asked.append(strength)
+        return real(run, z, to, strength)
+
+    monkeypatch.setattr(transfer, "restyled", spied)
+    found = measure.of_run(Subject(run), most=20, strength=1.5)
+    assert set(asked) == {1.5}
+    assert found["transfer_accuracy"].settings["strength"] == 1.5
+    with pytest.raises(Problem, match="finite number"):
+        measure.of_run(Subject(run), most=20, strength=float("inf"))
+
+
 def test_fluency_is_told_of_short_and_of_long_outputs(reviews: DataSet) -> None:
     bench, rows = Bench(reviews, "mood"), reviews.splits["test"]
     inputs = reviews.sentences(rows)
