@@ -364,16 +364,20 @@ def flags() -> dict[str, list[str]]:
     return found
 
 
-def verdict(done: Done) -> str:
-    """What is wrong with how a command ended, or nothing."""
-    if done.returncode not in (0, 1, 2):
-        return f"exit code {done.returncode}"
+def verdict(done: Done, words: list[str]) -> str:
+    """What is wrong with how a command ended, or nothing: 0 without a complaint, 2 with one sentence at the end of stderr.
+
+    1 is of `study run` alone, some of whose runs have failed.
+    """
     if "Traceback" in done.stderr:
         return "a traceback"
-    said = [
-        line for line in done.stderr.splitlines() if line.startswith("elbo: ") and not line.startswith("elbo: warning")
-    ]
-    return "no sentence" if done.returncode == 2 and not said else ""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith("elbo: ") and not line.startswith("elbo: warning")]
+    if done.returncode == 2:
+        return "" if len(said) == 1 and said[0] == lines[-1] and len(said[0]) < 2000 else f"{len(said)} sentences"
+    if done.returncode == 1 and {"study", "run"} <= {*words}:
+        return ""
+    return f"exit code {done.returncode}" if done.returncode else "a complaint" if said else ""
 
 
 class Long(BaseException):
@@ -419,7 +423,7 @@ def attack(count: int, seed: int, processes: int, say: Callable[[str], None] = p
                 if number % 200 == 199:
                     say(f"{number + 1:,} so far, {len(wrong)} ended badly")
                 codes[found.returncode] += 1
-                if bad := verdict(found):
+                if bad := verdict(found, words):
                     wrong.append(f"{bad}: {words!r}\n{found.stderr[-1500:]}")
                     say(wrong[-1])
                 alone = "explore" not in words and not any("\0" in w or "\ud800" in w for w in words)
@@ -431,7 +435,7 @@ def attack(count: int, seed: int, processes: int, say: Callable[[str], None] = p
                         check=False,
                         stdin=subprocess.DEVNULL,
                     )
-                    if bad := verdict(Done(made.returncode, made.stdout, made.stderr)):
+                    if bad := verdict(Done(made.returncode, made.stdout, made.stderr), words):
                         wrong.append(f"process, {bad}: {words!r}\n{made.stderr[-1500:]}")
                         say(wrong[-1])
         finally:

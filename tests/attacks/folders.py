@@ -2,14 +2,16 @@
 
 Small runs of images and text, with a base, with styles, with a context, with stages, with laws and attributes that they keep,
 and a small study are copied and damaged: files are cut, emptied, filled with noise, swapped,
-removed or made folders; any value deep in any JSON of ours becomes another. Each is then loaded, resumed, measured or
-reported, and that must succeed or end in a Problem of one sentence.
+removed, made folders or links; tensors become others, with a checksum that is right; any value deep in any JSON of ours becomes
+another. Each is then loaded, resumed, measured or
+reported, and that must succeed or end in a Problem of one sentence, and nothing is written through a link.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import hashlib
 import json
 import os
 import random
@@ -27,6 +29,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from safetensors import torch as tensors
 
 import elboroom
 from elboroom import Problem
@@ -78,6 +82,7 @@ VALUES: tuple[Any, ...] = (
         [-1, 8],
     ),
 )
+DAMAGED, MINE = "damaged", "mine"  # the folder that is used, and beside it a file of the user to which links lead
 NOISE = b"\0\xff\xfe{[\"'\n"
 
 
@@ -146,8 +151,12 @@ def damage(folder: Path, rng: random.Random) -> str:
     """Damages one file of a folder; what was done to it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".lock"))
     small = [path for path in files if path.suffix in (".json", ".jsonl")]
+    forged = [path for path in files if path.suffix == ".safetensors"]
+    if forged and rng.random() < 0.25:
+        path = rng.choice(forged)
+        return f"{_forge(path, rng)} in {path.relative_to(folder)}"
     path = rng.choice(small if rng.random() < 0.8 else files)
-    ways: list[Callable[[Path, random.Random], None]] = [_cut, _noise, _swap, _remove, _folder]
+    ways: list[Callable[[Path, random.Random], None]] = [_cut, _noise, _swap, _remove, _folder, _link]
     way = rng.choice(ways) if path.suffix != ".json" or rng.random() < 0.25 else _value
     way(path, rng)
     return f"{way.__name__[1:]} {path.relative_to(folder)}"
@@ -176,6 +185,46 @@ def _remove(path: Path, rng: random.Random) -> None:
 def _folder(path: Path, rng: random.Random) -> None:
     path.unlink()
     path.mkdir()
+
+
+def _link(path: Path, rng: random.Random) -> None:
+    path.unlink()
+    path.symlink_to(next(place for place in path.parents if place.name == DAMAGED).with_name(MINE))
+
+
+TENSORS: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
+    "nan": lambda tensor: torch.full_like(tensor, torch.nan),
+    "infinite": lambda tensor: torch.full_like(tensor, -torch.inf),
+    "huge": lambda tensor: torch.full_like(tensor, torch.finfo(tensor.dtype).max),
+    "large": lambda tensor: tensor * 1e20,
+    "zero": torch.zeros_like,
+    "below zero": lambda tensor: -tensor.abs() - 1,
+    "another type": lambda tensor: tensor.double() if tensor.dtype == torch.float32 else tensor.float(),
+    "whole numbers": lambda tensor: tensor.long(),
+    "another shape": lambda tensor: tensor[..., None].contiguous(),
+    "none of it": lambda tensor: tensor.flatten()[:0].clone(),
+    "no": lambda tensor: None,
+}
+
+FLOATS = ("nan", "infinite", "huge", "large", "below zero")
+
+
+def _forge(path: Path, rng: random.Random) -> str:
+    """Other tensors with a checksum that is right, as an attacker would write them; what was done."""
+    state, beside = tensors.load(path.read_bytes()), path.with_suffix(".json")
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+    how, name = rng.choice(sorted(TENSORS)), rng.choice(sorted(state))
+    changed = TENSORS[how](state[name].float() if how in FLOATS else state[name])
+    content = tensors.save(
+        {key: tensor for key, tensor in (state | {name: changed}).items() if tensor is not None}, about
+    )
+    path.write_bytes(content)
+    if beside.exists():
+        said = {"sha256": hashlib.sha256(content).hexdigest()}
+        vouch = json.loads(beside.read_text())
+        beside.write_text(json.dumps(vouch | said | ({"bytes": len(content)} if "bytes" in vouch else {})))
+    return f"{how} {name}"
 
 
 def _value(path: Path, rng: random.Random) -> None:
@@ -254,11 +303,13 @@ def attack(count: int, seed: int, say: Callable[[str], None] = print) -> list[st
     """Damages and uses so many folders; what ended otherwise than it should."""
     rng, wrong, ends = random.Random(seed), list[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as root, warnings.catch_warnings():
+        mine = Path(root) / MINE
         warnings.simplefilter("ignore")
         kept = originals(Path(root))
         for number in range(count):
             kind = rng.choice(sorted(kept))
-            folder = Path(root) / "damaged"
+            folder = Path(root) / DAMAGED
+            mine.write_text("mine")
             shutil.copytree(kept[kind], folder)
             done = [damage(folder, rng) for _ in range(rng.choice((1, 1, 2)))]
             try:
@@ -271,6 +322,9 @@ def attack(count: int, seed: int, say: Callable[[str], None] = print) -> list[st
                     say(wrong[-1])
             except Exception:
                 wrong.append(f"{number}: {kind}, {done}\n{traceback.format_exc()[-1500:]}")
+                say(wrong[-1])
+            if mine.read_text() != "mine":
+                wrong.append(f"{number}: {kind}, {done}: something was written through a link")
                 say(wrong[-1])
             torch.set_num_threads(1)
             if number % 200 == 199:

@@ -2,9 +2,9 @@
 
 Small runs are trained in processes that die by SIGKILL, at moments that are aimed (between any two operations on files: a
 file is made, written, synced, renamed, removed) or random, and are taken up again until they end. Weights and log must then
-be those of a run that nobody killed, and at no time may there be a folder that neither `train` nor `resume` accepts. `eval` is
-killed too, and its numbers must be those of one that was not. A line a class of moment; totals in a JSON file, which a
-campaign that is started again adds to.
+be those of a run that nobody killed, and at no time may there be a folder that neither `train` nor `resume` accepts. `eval` and
+`report` are killed too, and numbers must be those of one that was not; so is a study, and its table. A line a class of
+moment; totals in a JSON file, which a campaign that is started again adds to.
 """
 
 from __future__ import annotations
@@ -27,11 +27,15 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
 import torch
+from small_studies import Here
 
 import elboroom
 from elboroom.core.files import write
+from elboroom.studies import Study, run_study
 from elboroom.training.checkpoint import Checkpoints
 
 STEPS = 12
@@ -40,12 +44,18 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 MOODS = {"text_column": "text", "label_column": "mood"}
 TALK = {"text_column": "reply", "context_column": "before"}
-# Every kind of memory: none, a controller, a capacity, a critic with its optimiser, batch statistics, a learned prior,
-# an average, stages, a plateau that keeps the best, a base that stays as it is, the means of optimisation together, and text
-# by words and by pieces, with styles and with a context.
+# Every kind of memory: none, a controller, multipliers, a capacity, critics with their optimisers, batch statistics, a learned
+# prior, a posterior that is sampled alone, an average, stages, a plateau and a patience that keep the best, bases that stay as
+# they are, the means of optimisation together, and text by words and by pieces, with styles and with a context.
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vae": ("vae", "pixels", {}),
     "control-vae": ("control-vae", "pixels", {}),
+    "mdr-vae": ("mdr-vae", "pixels", {}),
+    "aae": ("aae", "pixels", {}),
+    "avb": ("avb", "pixels", {}),
+    "implicit-vae": ("implicit-vae", "pixels", {}),
+    "vae, patience": ("vae", "pixels", {"patience": 2, "look_every": 3}),
+    "emb2emb": ("emb2emb", "labelled", {"base": "base", "to": "1", "width": 4, "latent": None}),
     "beta-vae-capacity": ("beta-vae-capacity", "pixels", {}),
     "factor-vae": ("factor-vae", "pixels", {}),
     "bn-vae": ("bn-vae", "pixels", {}),
@@ -77,6 +87,9 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vae of pieces": ("vae", "words", {"embed": 4, "hidden": 5, "tokens": "bpe", "vocabulary": 270}),
     "lagging-vae of words": ("lagging-vae", "words", {"embed": 4, "hidden": 5}),
 }
+
+REPORTED = ("vae", "vae of words")  # whose report is killed too: it takes a while
+Verb = tuple[str, Callable[[], None], Callable[[], bool]]  # its name, what it does, and whether it is done
 
 
 def data(folder: Path) -> dict[str, str]:
@@ -172,6 +185,7 @@ class Campaign:
     def __init__(self, totals: Path, seed: int, say: Callable[[str], None] = print) -> None:
         self.totals, self.rng, self.say = totals, random.Random(seed), say
         self.folder = Path(tempfile.mkdtemp(prefix="kill-"))
+        self.begun = 0
         self.sets, self.alone = data(self.folder), dict[str, tuple[dict[str, torch.Tensor], str, str]]()
         self.counts: dict[str, Any] = json.loads(totals.read_text()) if totals.exists() else {}
         for key in ("kills", "runs", "different", "stuck"):
@@ -191,23 +205,15 @@ class Campaign:
     def round(self, name: str) -> None:
         """One run, killed again and again until it is at its end and measured."""
         self.left(name)
-        folder = self.folder / f"killed-{self.counts['runs']}"
-        for verb, work, ended in (
+        folder = self._another()
+        verbs: list[Verb] = [
             ("train", lambda: go_on(name, self.sets, folder), lambda: complete(folder)),
             ("eval", lambda: measure(folder), lambda: (folder / "metrics.json").exists()),
-        ):
-            for attempt in range(40):
-                aimed = int(self.rng.expovariate(1 / 60)) if attempt < 38 and self.rng.random() < 0.7 else None
-                wait = None if aimed is not None else self.rng.random() * 0.6 if attempt < 38 else 30.0
-                killed, said = forked(work, aimed, wait)
-                self._count(
-                    f"{verb}, {RUNS[name][1]}, {'aimed at files' if aimed is not None else 'at random'}", killed
-                )
-                if said:
-                    self._failed("stuck", name, verb, said)
-                    return
-                if not killed or ended():
-                    break
+        ]
+        if name in REPORTED:
+            verbs.append(("report", lambda: report(folder), lambda: (folder / "report.html").exists()))
+        if not all(self._killed(name, RUNS[name][1], *verb, most=40 if verb[0] != "report" else 8) for verb in verbs):
+            return
         work = lambda: (go_on(name, self.sets, folder), measure(folder))  # noqa: E731
         if said := forked(work, None, None)[1]:
             return self._failed("stuck", name, "end", said)
@@ -220,6 +226,43 @@ class Campaign:
                 return
         shutil.rmtree(folder)
         self.keep()
+
+    def study(self) -> None:
+        """A study of two runs, killed again and again until it is at its end."""
+        folder, alone = self._another(), self.folder / "alone-study"
+        if not alone.exists():
+            study(self.sets, alone)
+        ended = lambda: (folder / "table.csv").exists()  # noqa: E731
+        if not self._killed("study", "pixels", "study", lambda: study(self.sets, folder), ended, most=20):
+            return
+        if said := forked(lambda: study(self.sets, folder), None, None)[1]:
+            return self._failed("stuck", "study", "end", said)
+        self.counts["runs"] += 1
+        if (folder / "table.csv").read_bytes() != (alone / "table.csv").read_bytes():
+            return self._failed("different", "study", "table", str(folder))
+        shutil.rmtree(folder)
+        self.keep()
+
+    def _another(self) -> Path:
+        """A folder for one run, whatever becomes of it."""
+        self.begun += 1
+        return self.folder / f"killed-{self.begun}"
+
+    def _killed(
+        self, name: str, kind: str, verb: str, work: Callable[[], None], ended: Callable[[], bool], most: int
+    ) -> bool:
+        """Kills one piece of work until it is done; whether it could always be taken up again."""
+        for attempt in range(most):
+            aimed = int(self.rng.expovariate(1 / 60)) if attempt < most - 2 and self.rng.random() < 0.7 else None
+            wait = None if aimed is not None else self.rng.random() * 0.6 if attempt < most - 2 else 30.0
+            killed, said = forked(work, aimed, wait)
+            self._count(f"{verb}, {kind}, {'aimed at files' if aimed is not None else 'at random'}", killed)
+            if said:
+                self._failed("stuck", name, verb, said)
+                return False
+            if not killed or ended():
+                break
+        return True
 
     def _count(self, moment: str, killed: bool) -> None:
         known = self.counts["classes"].setdefault(moment, {"kills": 0, "ended before": 0})
@@ -256,6 +299,19 @@ def measure(folder: Path) -> None:
     elboroom.load(folder).evaluate(samples=2, most=20, iw_most=5)
 
 
+def report(folder: Path) -> None:
+    """The page of a run, as `elbo report` writes it."""
+    elboroom.load(folder).report()
+
+
+def study(sets: dict[str, str], folder: Path) -> None:
+    """A study, as `elbo study run` does it, in this process."""
+    every = {key: value for key, value in SMALL.items() if key not in ("device", "threads")}
+    measures = {"samples": 2, "most": 20, "codes": 0}
+    tables = {"data": sets["pixels"], "seeds": 2, "every": every, "runs": [{"method": "vae"}], "measure": measures}
+    run_study(Study.of(tables), folder, Here(), quiet=True)
+
+
 def result(folder: Path) -> tuple[dict[str, torch.Tensor], str, str]:
     """Weights, log and numbers of a finished run."""
     newest = Checkpoints(folder / "checkpoints").newest()
@@ -274,9 +330,10 @@ def main() -> None:
     campaign = Campaign(said.totals, seed, lambda text: print(text, flush=True))
     torch.set_num_threads(1)
     end, told, number = time.monotonic() + 60 * said.minutes, time.monotonic(), 0
-    names = list(RUNS)
+    names = [*RUNS, "study"]
     while time.monotonic() < end:
-        campaign.round(names[number % len(names)])
+        name = names[number % len(names)]
+        campaign.study() if name == "study" else campaign.round(name)
         number += 1
         if time.monotonic() - told > 300:
             told = time.monotonic()
