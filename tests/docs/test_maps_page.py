@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -126,3 +127,30 @@ def test_edits_and_steps_are_timed_part_by_part(imported: Any, tmp_path: Path, m
     assert steps["encoding"] > 0
     times.keep(tmp_path / "new" / "edits.json", told)
     assert json.loads((tmp_path / "new" / "edits.json").read_text()) == told
+
+
+@pytest.mark.unhurried
+def test_time_trains_what_is_gone_and_writes_the_record(
+    imported: Any, page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, times, maps = imported("records"), imported("maps_times"), imported("maps")
+    monkeypatch.setattr(times, "TURNS", 1)
+    for module in (records, maps):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+        monkeypatch.setattr(module, "KEPT", tmp_path)
+    rows = "".join(f"{text}\t{'positive' if i % 2 else 'negative'}\n" for i, text in enumerate(TEXTS))
+    (tmp_path / "said.tsv").write_text("text\tsentiment\n" + rows)
+    fit = {"steps": 4, "threads": 1, "label_column": "sentiment"}
+    sizes = {"latent": 4, "embed": 6, "hidden": 7}
+    small = {
+        row.name: replace(row, data=str(tmp_path / "said.tsv"), common=fit if row.base else fit | sizes)
+        for row in maps.SENTIMENT
+    }
+    monkeypatch.setattr(maps, "SENTIMENT", list(small.values()))
+    monkeypatch.setattr(maps, "SIMPLER", [])
+    monkeypatch.setattr(maps, "ROWS", small)
+    maps.take_times()
+    told = json.loads((tmp_path / "maps-yelp-times" / "edits.json").read_text())
+    assert list(told["ways"]) == list(page.timed_ways(maps.STRENGTHS))
+    assert told["settings"]["batch"] > 0
+    assert "not yet run | not yet run" not in page._sentiment(known(said(0.5, 10.0)), maps.STRENGTHS)
