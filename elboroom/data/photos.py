@@ -80,7 +80,9 @@ class Photos(BaseModel):
                 raise ValueError(f"its values are real numbers from {low:g} to {high:g}; bring them to 0 to 1")
             return Image.fromarray(np.rint(255 * values).astype(np.uint8))
         if low < 0 or high > WHITE or 0 < high < TWELVE_BITS:
-            raise ValueError(f"its values are from {low:,} to {high:,}; bring them to 0 to {WHITE:,}, or write it in 8 bits")
+            raise ValueError(
+                f"its values are from {low:,} to {high:,}; bring them to 0 to {WHITE:,}, or write it in 8 bits"
+            )
         return Image.fromarray((values // 256).astype(np.uint8))
 
     def check(self, image: Image.Image) -> None:

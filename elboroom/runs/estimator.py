@@ -125,7 +125,8 @@ class VAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """The mean importance-weighted bound of log p(x), in nats: the higher the better."""
         values = self._checked(X)
         bounds = self.run_.score_samples((values - self.mean_) / self.scale_)
-        if not issubclass(self.run_.model.likelihood.family, Normal):  # a probability, which has no units
+        family: Any = self.run_.model.likelihood.family
+        if not issubclass(family, Normal):  # a probability, which has no units
             return float(bounds.mean())
         size = int(np.prod(self._shape)) if self.scale_.ndim == 0 else 1  # one unit for all pixels
         return float(bounds.mean() - size * np.log(self.scale_).sum())

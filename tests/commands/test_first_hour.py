@@ -90,7 +90,9 @@ def test_data_is_handed_in_where_a_run_keeps_none(
 
 @pytest.mark.unhurried
 @pytest.mark.parametrize("names", [["label"], ["size", "age"]])
-def test_labels_are_handed_in_beside_an_array(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_are_handed_in_beside_an_array(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without them the data would not be that of the run: the refusal says how, and so it goes."""
     monkeypatch.setattr("elboroom.data.kept.MOST", 10)
     columns = {name: (np.arange(len(X)) * (2 + k)) % (3 + k) for k, name in enumerate(names)}

@@ -97,5 +97,5 @@ def test_a_table_that_is_handed_in_is_read_in_the_encoding_of_the_data(tmp_path:
     run = elboroom.train("vae", tmp_path / "data.csv", tmp_path / "run", latent=1, steps=2, encoding="latin-1")
     assert run.reconstruct(tmp_path / "mine.csv").shape == (40, 2)
     plain = elboroom.train("vae", tmp_path / "other.csv", tmp_path / "plain", latent=1, steps=2)
-    with pytest.raises(elboroom.Problem, match="mine.csv is not UTF-8 text, which the data of this run is; save it"):
+    with pytest.raises(elboroom.Problem, match=r"mine\.csv is not UTF-8 text, which the data of this run is; save it"):
         plain.reconstruct(tmp_path / "mine.csv")
