@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from elboroom.core.calls import asked
 from elboroom.core.problem import Problem
 from elboroom.report.frame import Framed, framed
 from elboroom.report.page import write_page
@@ -43,6 +44,7 @@ class Part:
     left_out: tuple[str, ...]
 
 
+@asked
 def write_report(folder: str | Path, out: str | Path | None = None, score: str | None = None, n: int = 2000) -> Path:
     """Writes the report of a study, by default as report.html in its folder, with figures/ and tables/ beside it.
 

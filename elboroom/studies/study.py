@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from elboroom.core.calls import asked
 from elboroom.core.files import read_json, refuse_links, write_json
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.disentanglement import metrics
@@ -93,6 +94,7 @@ class Study:
                 raise Problem(f"{self.where} has one run twice: {cell.name.rpartition('-')[0]}")
         return found
 
+    @asked
     def scaled(self, steps: int | None = None, seeds: int | None = None) -> Study:
         """The same with another length of its runs, or number of seeds; runs longer than others stay so in proportion."""
         for flag, number in (("steps", steps), ("seeds", seeds)):
@@ -137,6 +139,7 @@ class Study:
         return _settled(tables) | {"every": _settled(tables["every"]), "runs": runs}
 
     @classmethod
+    @asked
     def read(cls, source: str | Path) -> Study:
         """The study of a .toml file, of the folder of a study, or a preset by its name."""
         path = Path(source)
@@ -169,6 +172,7 @@ class Study:
             raise Problem(f"{where} is not valid TOML: {error}") from None
 
     @classmethod
+    @asked
     def of(cls, tables: Mapping[str, Any], where: str = "study") -> Study:
         """The study of plain tables, as they stand in a file."""
         return cls(tables_.read(Tables, tables, where), where)

@@ -12,8 +12,10 @@ import pytest
 import elboroom
 from elboroom import Problem, Run
 from elboroom.divergences import compare
+from elboroom.evaluate.disentanglement import evaluate, score
 from elboroom.runs.measure import metrics
-from elboroom.studies import Study, query, run_study
+from elboroom.studies import Study, query, run_study, summarise
+from elboroom.studies import write_report as studies_report
 from elboroom.training.spec import Spec
 
 SMALL: dict[str, Any] = {"steps": 2, "batch_size": 8, "latent": 2, "threads": 1, "device": "cpu"}
@@ -55,6 +57,7 @@ def some(odd: Any, instead: Any) -> Any:
     return instead if odd is None or (isinstance(odd, list | dict) and not odd) else odd
 
 
+STUDY = Study.of({"data": "x", "runs": [{"method": "vae"}]})
 CALLS: dict[str, Callable[[Run, Any], Any]] = {
     "encode": lambda run, odd: run.encode(odd),
     "decode": lambda run, odd: run.decode(odd),
@@ -81,6 +84,25 @@ CALLS: dict[str, Callable[[Run, Any], Any]] = {
         "vae", run.spec.data["source"], run.folder.parent / "new", no_such=odd
     ),
     "study": lambda run, odd: Study.of({"runs": some(odd, 5)}).cells(),
+    "study of": lambda run, odd: Study.of(some(odd, 5)),
+    "study read": lambda run, odd: Study.read(odd),
+    "study scaled": lambda run, odd: STUDY.scaled(steps=-5 if odd is None or isinstance(odd, int) else odd),
+    "study seeds": lambda run, odd: STUDY.scaled(seeds=-5 if odd is None or isinstance(odd, int) else odd),
+    "summarise": lambda run, odd: summarise(some(odd, 5)),
+    "summarise by": lambda run, odd: summarise([], some(odd, 5)),
+    "study report": lambda run, odd: studies_report(odd),
+    "score": lambda run, odd: score("mig", odd, np.arange(40)[:, None] % 2),
+    "score name": lambda run, odd: score(odd, np.zeros((40, 2)), np.arange(40)[:, None] % 2),
+    "score kinds": lambda run, odd: score("mig", np.zeros((40, 2)), np.arange(40)[:, None] % 2, some(odd, 5)),
+    "evaluate codes": lambda run, odd: evaluate(odd),
+    "generate": lambda run, odd: run.generate(odd),
+    "transfer": lambda run, odd: run.transfer(odd),
+    "edit": lambda run, odd: run.edit(odd),
+    "attribute": lambda run, odd: run.attribute(odd),
+    "export": lambda run, odd: run.export(odd),
+    "export where": lambda run, odd: run.export("projector", 5 if odd is None or isinstance(odd, str) else odd),
+    "plot": lambda run, odd: run.plot(odd),
+    "report": lambda run, odd: run.report(5 if odd is None or isinstance(odd, str) else odd),
     "study where": lambda run, odd: run_study(odd, run.folder),
     "query": lambda run, odd: query(run.folder, odd),
 }

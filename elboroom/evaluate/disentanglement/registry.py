@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from numpy.typing import ArrayLike
 
+from elboroom.core.calls import asked
 from elboroom.core.problem import Problem, nearest, unknown
 from elboroom.evaluate.disentanglement.interval import HalfSamples, Spread, repeated
 from elboroom.evaluate.disentanglement.source import Rows, Source
@@ -140,6 +141,7 @@ def _of_run(
     return {name: entry(subject.source(representation, smaller), seed, mode, interval)}
 
 
+@asked
 def score(
     name: str,
     codes: ArrayLike,
@@ -173,6 +175,7 @@ class Table(Protocol):
     def source(self) -> Source: ...
 
 
+@asked
 def evaluate(
     table: Table | Source,
     metrics: str | Sequence[str] = "all",
@@ -185,7 +188,9 @@ def evaluate(
 
     With "all", what cannot be measured here has no value but a reason.
     """
-    source = table if isinstance(table, Source) else table.source
+    source = table if isinstance(table, Source) else getattr(table, "source", None)
+    if not isinstance(source, Source):
+        raise Problem("table must hold codes: Rows(codes, factors), or the code table of a run")
     if representation is not None and representation != source.representation:
         source = source.represented(representation)
     chosen = (

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from elboroom.core.calls import asked
 from elboroom.core.problem import Problem, unknown
 from elboroom.evaluate.registry import goal
 from elboroom.studies.analysis.table import Row
 
 # What a setting says of the run or of the data, not of how the number was made.
 RESULTS = {"data", "J", "of", "active", "live", "runs", "factors", "tau", "tokens", "words"}
+NEEDED = {"data", "size", "metric", "value", "unit", "estimator", "settings"}  # of a row
 PARTS = ("median", "q25", "q75", "best", "n")
 
 
@@ -69,10 +71,14 @@ def best_of(metric: str) -> Callable[[Sequence[float]], float] | None:
     return {"max": max, "min": min, None: None}[goal(metric)]
 
 
+@asked
 def summary(
     rows: Iterable[Row], by: Sequence[str] = ("data", "size", "method", "setting"), estimator: str | None = None
 ) -> list[Row]:
     """Median, quartiles, best and n of every metric in every group."""
+    rows = list(rows)
+    if not all(isinstance(row, Mapping) and row.keys() >= NEEDED for row in rows):
+        raise Problem("rows must be those that elboroom.studies.results gives, or some of them")
     groups: dict[tuple[Any, ...], list[Row]] = {}
     kept = unmixed(rows, estimator)
     for column in by:
