@@ -31,14 +31,66 @@ _ROOMS = {
     "recipes": ("elboroom.training.recipe", "recipes"),
     "penalty": ("elboroom.terms.penalties", "register"),
 }
+# Where modules are by now, those that were put into several with all of these.
 _MOVED = {
-    "elboroom.methods.parts": "elboroom.build.parts",
-    "elboroom.methods.registry": "elboroom.build.registry",
-    "elboroom.methods.axes": "elboroom.build.axes",
-    "elboroom.run": "elboroom.runs.run",
-    "elboroom.estimator": "elboroom.runs.estimator",
-    "elboroom.measures": "elboroom.runs.measure",
-    "elboroom.medium": "elboroom.runs.media",
+    "commands.measures": "commands.evaluate commands.methods commands.plot commands.compare",
+    "commands.pictures": "commands.latent commands.report",
+    "commands.shown": "commands.output",
+    "commands.training": "commands.train",
+    "core.ball": "geometry.ball",
+    "core.marks": "core.vocabulary",
+    "core.pairs": "core.kl",
+    "core.ranks": "core.distributed",
+    "core.sequel": "core.stages",
+    "estimator": "runs.estimator",
+    "evaluate.disentanglement.boosting": "evaluate.boosting evaluate.boosting.stages",
+    "evaluate.disentanglement.growth": "evaluate.boosting.growth",
+    "evaluate.disentanglement.score": "evaluate.disentanglement.factors",
+    "evaluate.dual": "evaluate.likelihood.dual",
+    "evaluate.number": "evaluate.result",
+    "evaluate.posthoc": "evaluate.likelihood.posthoc",
+    "evaluate.proposal": "evaluate.likelihood.proposal",
+    "evaluate.text.probe": "evaluate.probe",
+    "evaluate.weighted": "evaluate.likelihood.weighted",
+    "flags": "commands.flags",
+    "latent.paths": "geometry.paths",
+    "latent.robustness": "evaluate.robustness",
+    "latent.spaces": "geometry.spaces",
+    "measures": "runs.measure",
+    "medium": "runs.media",
+    "methods.axes": "build.axes",
+    "methods.parts": "build.parts",
+    "methods.plugins": "build.plugins",
+    "methods.pseudo": "build.pseudo",
+    "methods.registry": "build.registry",
+    "nets.background": "nets.fast.background",
+    "nets.crossentropy": "nets.fast.crossentropy",
+    "nets.halving": "nets.fast.halving",
+    "nets.lstm": "nets.fast.lstm",
+    "nets.memory": "nets.fast.memory",
+    "nets.packing": "nets.fast.packing",
+    "nets.recurrence": "nets.fast.recurrence",
+    "plots.gallery": "plots.figures plots.exhibit",
+    "progress": "commands.progress",
+    "run": "runs.run",
+    "studies.charts": "studies.analysis.charts",
+    "studies.cluster": "studies.engines.ray",
+    "studies.conduct": "studies.run",
+    "studies.disk": "studies.store.disk",
+    "studies.exhibits": "studies.analysis.exhibits",
+    "studies.gather": "studies.store.remote",
+    "studies.index": "studies.store.index",
+    "studies.page": "report.study",
+    "studies.pictures": "studies.analysis.pictures",
+    "studies.pool": "studies.engines.pool",
+    "studies.relations": "studies.analysis.relations",
+    "studies.scores": "studies.analysis.scores",
+    "studies.summary": "studies.analysis.summary",
+    "studies.table": "studies.analysis.table",
+    "studies.tables": "studies.schema",
+    "studies.watching": "studies.progress",
+    "studies.work": "studies.engines.work",
+    "studies.worker": "studies.engines.worker",
 }
 __all__ = ["VAE", "Problem", "Run", "load", "method", "penalty", "recipes", "resume", "train"]
 
@@ -57,7 +109,8 @@ class _Moved:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         loader: Any = _Moved()
-        return ModuleSpec(name, loader) if name in _MOVED else None
+        room, _, rest = name.partition(".")
+        return ModuleSpec(name, loader) if room == __name__ and rest in _MOVED else None
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType | None:
@@ -65,7 +118,12 @@ class _Moved:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        sys.modules[module.__name__] = import_module(_MOVED[module.__name__])
+        places = _MOVED[module.__name__.partition(".")[2]].split()
+        first, *others = (import_module(f"{__name__}.{place}") for place in places)
+        if not others:
+            sys.modules[module.__name__] = first
+        for part in (*reversed(others), first) if others else ():  # of several, the first that has a name gives it
+            vars(module).update({name: thing for name, thing in vars(part).items() if not name.startswith("__")})
 
 
 sys.meta_path.append(_Moved)
