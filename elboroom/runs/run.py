@@ -73,7 +73,7 @@ class Run:
     def __reduce__(self) -> Any:
         """A copy or a pickle is the spec and the weights, built anew where it is read."""
         weights = dict(self.method.state_dict())
-        return rebuilt, (self.folder, self.spec, weights, self.step, self._own, self.tokeniser, None, self._beside)
+        return copied, (self.folder, self.spec, weights, self.step, self._own, self.tokeniser, self._beside)
 
     def _repr_html_(self) -> str:
         return card(self)
@@ -413,6 +413,19 @@ class Run:
             }
             done.append(f(Batch(**part).to(like.device)))
         return done
+
+
+def copied(
+    folder: Path, spec: Spec, state: dict[str, Tensor], step: int, own: Own, tokeniser: Tokeniser | None,
+    beside: Mapping[str, Tokeniser],
+) -> Run:  # fmt: skip
+    """A run of a spec, with these weights, in the precision that they have, which a caller may have raised."""
+    method = session.build(spec, own)
+    for name, model in method.named_modules():
+        if isinstance(model, LatentModel):
+            mine = (v.dtype for key, v in state.items() if key.startswith(f"{name}.") and v.is_floating_point())
+            model.to(next(mine, torch.float32))
+    return rebuilt(folder, spec, state, step, own, tokeniser, method, beside)
 
 
 def rebuilt(
