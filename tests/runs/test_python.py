@@ -273,6 +273,14 @@ def test_a_fitted_estimator_scores_and_samples_in_the_units_of_its_data() -> Non
     assert made.score(X) - wide.score(10 * X) == pytest.approx(5 * np.log(10), abs=0.1), "a density is per unit"
 
 
+def test_a_fitted_estimator_is_pickled_in_its_precision() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    made = elboroom.VAE(steps=3, latent=2, threads=1).fit(X)
+    again = pickle.loads(pickle.dumps(made))
+    assert next(again.run_.model.parameters()).dtype == torch.float64
+    np.testing.assert_array_equal(again.transform(X), made.transform(X))
+
+
 @pytest.mark.parametrize(
     ("top", "likelihood", "standardise"),
     [(1, None, True), (255, None, False), (255, "bernoulli", True), (255, "logistic", True), (255, "logistic", False)],
