@@ -20,7 +20,8 @@ class Problem(Exception):
     code = 2
 
     def __init__(self, said: str = "") -> None:
-        super().__init__(LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", str(said)))
+        line = " ".join(str(said).splitlines())  # a name that was handed in may have several
+        super().__init__(LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", line))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

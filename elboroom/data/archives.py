@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from elboroom.data.dataset import DataSet
 
 ODD = (
     zipfile.BadZipFile,
+    tokenize.TokenError,  # of a header that never ends
     zlib.error,
     NotImplementedError,
     RuntimeError,

@@ -24,6 +24,7 @@ from elboroom.core.files import remade
 from elboroom.core.law import capabilities
 from elboroom.core.model import LatentModel
 from elboroom.core.problem import Problem
+from elboroom.data.archives import UNREADABLE
 from elboroom.data.dataset import DataSet
 from elboroom.data.fields import FieldKind
 from elboroom.data.stores import chunks
@@ -126,7 +127,7 @@ def _kept(folder: Path, seal: dict[str, Any]) -> CodeTable | None:
             for name in said["arrays"]
             if name in ARRAYS
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         return None
     if not files or any(file.shape != (seal["rows"], said["latent"]) or file.dtype != np.float32 for file in files):
         return None

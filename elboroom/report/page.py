@@ -10,12 +10,20 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from elboroom.core.problem import Problem
 from elboroom.training.checkpoint import write
 
 
 def render(template: str, **data: Any) -> str:
     """A template filled in; what is put into it is text, and escaped."""
     return _templates().get_template(template).render(data)
+
+
+def page_at(path: str | Path | None, folder: Path) -> Path:
+    """Where the page of a folder goes, as said or into it; refuses a folder before anything is measured for the page."""
+    if path is not None and Path(path).is_dir():
+        raise Problem(f"--out '{path}' is a folder; name the file, as in --out report.html")
+    return folder / "report.html" if path is None else Path(path)
 
 
 def write_page(path: Path, template: str, **data: Any) -> Path:

@@ -20,7 +20,7 @@ from elboroom.plots.figures import gallery
 from elboroom.report import numbers
 from elboroom.report.chart import Panel
 from elboroom.report.frame import Framed, framed
-from elboroom.report.page import write_page
+from elboroom.report.page import page_at, write_page
 from elboroom.runs.run import Run
 from elboroom.training.spec import Spec
 
@@ -31,11 +31,12 @@ def write_report(run: Run, path: str | Path | None = None, n: int = 10_000) -> P
 
     Numbers are those of metrics.json; where there are none, they are measured. n is how many codes and samples are drawn.
     """
+    out = page_at(path, run.folder)
     with one_process(run.folder):
-        return _written(run, path, n)
+        return _written(run, out, n)
 
 
-def _written(run: Run, path: str | Path | None, n: int) -> Path:
+def _written(run: Run, out: Path, n: int) -> Path:
     spec = run.spec
     with stage("numbers"):
         metrics = numbers.measured(run)
@@ -43,7 +44,7 @@ def _written(run: Run, path: str | Path | None, n: int) -> Path:
     with stage("sliders"):
         moved = frames(run) if run.latent else None
     return write_page(
-        run.folder / "report.html" if path is None else Path(path),
+        out,
         "run.html",
         title=spec.title,
         data=Path(spec.about.name).name or spec.about.name,

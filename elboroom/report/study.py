@@ -10,7 +10,7 @@ from pathlib import Path
 from elboroom.core.calls import asked
 from elboroom.core.problem import Problem
 from elboroom.report.frame import Framed, framed
-from elboroom.report.page import write_page
+from elboroom.report.page import page_at, write_page
 from elboroom.studies.analysis.charts import main_metrics
 from elboroom.studies.analysis.exhibits import exhibits
 from elboroom.studies.analysis.scores import Scores
@@ -51,7 +51,7 @@ def write_report(folder: str | Path, out: str | Path | None = None, score: str |
     score: the metric by which runs are called best. n: how many codes and samples the figures of the best run show.
     """
     folder = Path(folder)
-    path = folder / "report.html" if out is None else Path(out)
+    path = page_at(out, folder)
     study, rows = Study.read(folder), results(folder)
     sets = list(dict.fromkeys(map(place, rows)))
     if not sets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from elboroom.core.batch import Batch
+from elboroom.core.memory import require
 from elboroom.core.problem import Problem
 from elboroom.data.sequences import CONTEXT, alternating
 from elboroom.data.tokens import END, PAD, START, UNK
@@ -71,6 +73,8 @@ def generate(
     if n > 1 and not run.latent and isinstance(decoding, Beam | Greedy):
         raise Problem(f"without z, {n} answers by a search are all the same; use --n 1, or draw them")
     ids = context_ids(run, as_contexts(contexts))
+    size = ids.shape[1] + run.latent + math.prod(run.spec.about.shape)
+    require(8 * n * len(ids) * size, f"to write {n:,} answers")
     medium = run.medium(decoding or (Greedy() if n == 1 else Sampling()))
     flat = written(run, ids.repeat_interleave(n, 0), _labels(run, u, len(ids), n), medium, seed)
     return [flat[at : at + n] for at in range(0, len(flat), n)]

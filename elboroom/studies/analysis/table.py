@@ -12,11 +12,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elboroom.core import cells
 from elboroom.core.calls import asked
 from elboroom.core.problem import Problem, unknown
+from elboroom.data.archives import archive
 from elboroom.evaluate.disentanglement.udr import udr
 from elboroom.evaluate.result import Result
 from elboroom.methods import card
@@ -37,8 +39,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     RESULTS: {
         "run": "VARCHAR", "method": "VARCHAR", "data": "VARCHAR", "size": "INTEGER", "setting": "VARCHAR",
         "strength": "DOUBLE", "seed": "BIGINT", "options": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE",
-        "unit": "VARCHAR", "estimator": "VARCHAR", "settings": "VARCHAR", "error": "DOUBLE", "low": "DOUBLE",
-        "high": "DOUBLE", "reason": "VARCHAR",
+        "unit": "VARCHAR", "estimator": "VARCHAR", "settings": "VARCHAR", "error": "DOUBLE",
+        "importance_noise": "DOUBLE", "effective_samples": "DOUBLE", "low": "DOUBLE", "high": "DOUBLE", "reason": "VARCHAR",
     },
     TIMINGS: {
         "run": "VARCHAR", "state": "VARCHAR", "engine": "VARCHAR", "host": "VARCHAR", "train": "DOUBLE",
@@ -95,7 +97,7 @@ def _strength(cell: Cell, names: Sequence[str]) -> float | None:
 
 
 def _number(metric: str, result: Result) -> Row:
-    span = result.interval or {}
+    span, effective = result.interval or {}, result.parts.get("effective_samples")
     return {
         "metric": metric,
         "value": result.value,
@@ -103,6 +105,8 @@ def _number(metric: str, result: Result) -> Row:
         "estimator": result.estimator,
         "settings": json.dumps(result.settings, sort_keys=True),
         "error": result.errors.get("sampling"),
+        "importance_noise": result.errors.get("importance_noise"),  # of IW-K, whose weights are few
+        "effective_samples": effective if isinstance(effective, float) else None,
         "low": span.get("low"),
         "high": span.get("high"),
         "reason": result.reason,
@@ -118,15 +122,24 @@ def agreement(folder: Path, cells: Sequence[Cell]) -> dict[str, Result]:
     found: dict[str, Result] = {}
     with threadpool_limits(1):  # so that a table has the same bytes on any number of threads
         for group in (group for group in groups.values() if len(group) > 1):
-            kept = [np.load(folder / "runs" / cell.name / CODES, allow_pickle=False) for cell in group]
             try:
-                scores = udr([(file["codes"], file["rates"]) for file in kept])
-            except Problem:  # some of them were measured otherwise, and are to be measured again
+                scores = udr([_codes(folder / "runs" / cell.name / CODES) for cell in group])
+            except Problem:  # some of them were measured otherwise or are damaged, and are to be measured again
                 continue
             settings = {name: value for name, value in scores.settings.items() if name != "live"}
             for cell, result in zip(group, scores.results, strict=True):
                 found[cell.name] = replace(result, settings=settings)
     return found
+
+
+def _codes(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """The codes that a run kept and the rate of each dimension, (n, J) and (J,)."""
+    with archive(path) as file:
+        codes, rates = file["codes"], file["rates"]
+    numbers = all(array.dtype.kind == "f" and np.isfinite(array).all() for array in (codes, rates))
+    if not numbers or codes.ndim != 2 or rates.shape != codes.shape[1:]:
+        raise Problem(f"{path} has no codes")
+    return codes, rates
 
 
 def timings(folder: Path) -> list[Row]:

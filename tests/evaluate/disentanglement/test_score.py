@@ -38,7 +38,7 @@ def test_json_holds_lists_and_never_nan() -> None:
 
 
 def test_what_is_no_number_is_no_score() -> None:
-    with pytest.raises(ValueError, match="mig"):
+    with pytest.raises(Problem, match="mig"):
         Result(math.nan, "dlib", metric="mig")
 
 

@@ -14,10 +14,11 @@ from commanded import Elbo
 from small_studies import Here
 
 from elboroom.core.problem import Problem
+from elboroom.evaluate.result import Result
 from elboroom.runs import load, measure
 from elboroom.studies import Study, query, results, run_study, summarise
 from elboroom.studies.analysis.summary import digits, latex, made_by, markdown, wide
-from elboroom.studies.analysis.table import COLUMNS, as_csv, asked_for, timings, write_tables
+from elboroom.studies.analysis.table import COLUMNS, _number, as_csv, asked_for, timings, write_tables
 
 
 def row(value: float | None, metric: str = "mig", **other: Any) -> dict[str, Any]:
@@ -69,6 +70,21 @@ def test_udr_compares_seeds_of_one_setting_only(finished: Path, tables: dict[str
         )
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\3\4", {}, {"codes": np.ones((9, 3)), "rates": np.ones(2)}, "text", "nan"]
+)
+def test_codes_that_are_damaged_have_no_agreement(finished: Path, content: Any) -> None:
+    for path in finished.glob("runs/*/agreement.npz"):
+        codes = np.full((9, 3), np.nan) if content == "nan" else np.full((9, 3), "a")
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            np.savez(path, **(content if isinstance(content, dict) else {"codes": codes, "rates": np.ones(3)}))
+    found = results(finished)
+    assert found
+    assert not [r for r in found if r["metric"] == "udr"]
+
+
 def test_csv_and_parquet_hold_the_same_and_floats_survive(whole: Path) -> None:
     with (whole / "table.csv").open() as file:
         lines = list(csv.DictReader(file))
@@ -79,6 +95,18 @@ def test_csv_and_parquet_hold_the_same_and_floats_survive(whole: Path) -> None:
         assert (float(line["value"]) if line["value"] else None) == r["value"]
     read = duckdb.connect().execute(f"SELECT run, metric, value, seed FROM '{whole / 'table.parquet'}'").fetchall()
     assert read == [(r["run"], r["metric"], r["value"], r["seed"]) for r in found]
+
+
+def test_a_weighted_likelihood_has_its_noise_and_effective_draws_beside_it() -> None:
+    bound = Result(
+        -5.0, "iw-100", "nats", {"K": 100}, {"sampling": 0.1, "importance_noise": 0.2}, parts={"effective_samples": 3.5}
+    )
+    row = _number("log_px", bound)
+    assert {**row}.keys() <= COLUMNS["table"].keys()
+    assert [row[key] for key in ("error", "importance_noise", "effective_samples")] == [0.1, 0.2, 3.5]
+    assert [_number("elbo", Result(-6.0, "elbo"))[key] for key in ("importance_noise", "effective_samples")] == [
+        None
+    ] * 2
 
 
 def test_timings_are_no_part_of_the_table(finished: Path) -> None:
