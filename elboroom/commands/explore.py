@@ -34,7 +34,8 @@ def explore(
     from elboroom.explorer.shelf import found
 
     runs = found(folders)
-    made = serve.explorer(runs, host, port, points, view)
+    pair = len(runs) == len(folders) == 2  # that were named, and not two of many
+    made = serve.explorer(runs, host, port, points, view or (serve.BESIDE if pair else ""))
     if host not in LOCAL:
         say(
             f"--host {host}: whoever reaches this machine over the network and knows the address below can see these runs"

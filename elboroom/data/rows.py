@@ -44,7 +44,7 @@ def is_handed(source: object) -> bool:
 
 def handed(source: Any, size: int | None, reading: Reading | None, photos: Photos | None) -> DataSet:
     """The data set of a torch Dataset, of what a DataLoader reads, or of any iterable of examples."""
-    examples = source.dataset if isinstance(source, DataLoader) else source
+    examples: Any = source.dataset if isinstance(source, DataLoader) else source
     by_number = hasattr(examples, "__getitem__") and hasattr(examples, "__len__")
     found: Iterable[Any] = (examples[i] for i in range(len(examples))) if by_number else iter(examples)
     if not (by_number and isinstance(examples, Dataset)):  # whose examples are single by what it is

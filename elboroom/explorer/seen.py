@@ -206,5 +206,6 @@ class Seen:
             "labels": {name: self.classes(name) for name in run.data.about.labels},
             "styles": styles(run) if means_of(run) else {},
             "rows": len(self.rows),
+            "points": self.points,
             "split": run.rows()[0],
         }

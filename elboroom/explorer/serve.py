@@ -24,6 +24,7 @@ from elboroom.runs.run import Run
 
 PORT = 8421
 MOST = 100_000  # points of a map
+BESIDE = "run=0&with=1"  # the view of two runs side by side
 
 
 class AtOnce(uvicorn.Server):
@@ -76,15 +77,27 @@ def explorer(
     listening = bound(host, port)
     at = listening.getsockname()[1]
     anywhere = host in ("0.0.0.0", "::")
-    names = {host, socket.gethostname().lower()} if host not in LOCAL else set()
+    names = {host.lower(), socket.gethostname().lower()} if host not in LOCAL else set()
     guard = Guard(LOCAL | names, framed, anywhere)
     config = uvicorn.Config(
         application(Shelf(runs, points), guard), log_level="error", access_log=False, lifespan="off", ws="none",
         server_header=False, timeout_graceful_shutdown=1,
     )  # fmt: skip
-    shown = "127.0.0.1" if anywhere else f"[{host}]" if ":" in host else host
+    reached = own_address(listening.family) if anywhere else host
+    shown = f"[{reached}]" if ":" in reached else reached
     address = f"http://{shown}:{at}/?token={guard.token}"
     return Explorer(f"{address}#{view.lstrip('#')}" if view else address, AtOnce(config), listening)
+
+
+def own_address(family: int) -> str:
+    """The address by which others reach this machine, or its own for itself where it has no network; nothing is sent."""
+    away, home = ("2001:db8::1", "::1") if family == socket.AF_INET6 else ("192.0.2.1", "127.0.0.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect((away, 9))
+            return str(asked.getsockname()[0])
+        except OSError:
+            return home
 
 
 def bound(host: str, port: int | None) -> socket.socket:

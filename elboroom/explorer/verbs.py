@@ -180,24 +180,44 @@ def vector(atlas: Atlas, label: Name, value: Name) -> Answer:
 
 
 @verb
-def select(atlas: Atlas, rows: Annotated[list[Count], Field(min_length=1, max_length=100_000)]) -> Answer:
-    """What a lasso holds: its mean code, and the attribute vector of the selection against the rest."""
+def select(
+    atlas: Atlas, rows: Annotated[list[Count], Field(min_length=1, max_length=100_000)], shown: Count | None = None,
+    label: Name = "", off: Annotated[list[Count], Field(max_length=100_000)] | None = None,
+) -> Answer:  # fmt: skip
+    """What a lasso holds: its mean code, and the attribute vector of the selection against the rest of what the map shows.
+
+    shown: how many points it has; off: the values of the label that it hides.
+    """
     seen = atlas.seen
     has = np.zeros(len(seen.rows), bool)
     if max(rows) >= len(has):
         raise Problem(f"the map has {len(has):,} points; there is no number {max(rows):,}")
     has[rows] = True
+    among = np.arange(len(has)) < (len(has) if shown is None else shown)
+    if label:
+        among &= ~np.isin(_column(atlas, label), off or [])
     z = seen.back(seen.codes[has].mean(0))
     u = seen.named(int(seen.rows[rows[0]])) if seen.run.given else {}
     given = {name: u[name] for name in seen.run.given}
-    found, mean = _vector(atlas, has), _at(atlas, z, given)
+    found, mean = _vector(atlas, has, among), _at(atlas, z, given)
     return Answer(mean.facts | found.facts, mean.body)
 
 
-def _vector(atlas: Atlas, has: Any) -> Answer:
+def _vector(atlas: Atlas, has: Any, among: Any = None) -> Answer:
+    codes = atlas.seen.codes
+    if among is not None:
+        codes, has = codes[among | has], has[among | has]
     if has.all() or not has.any():
         raise Problem("an attribute vector needs examples with the attribute and examples without it")
-    return Answer({"vector": plain(attribute_vector(atlas.seen.codes, has)), "selected": int(has.sum())})
+    return Answer({"vector": plain(attribute_vector(codes, has)), "selected": int(has.sum())})
+
+
+def _column(atlas: Atlas, label: str) -> Any:
+    """The values of a label of the examples of the map."""
+    data = atlas.seen.run.data
+    if label not in data.about.labels:
+        raise unknown("label", label[:40], data.about.labels)
+    return data.labels[atlas.seen.rows, list(data.about.labels).index(label)]
 
 
 @verb
@@ -269,11 +289,7 @@ def read(atlas: Atlas, text: str = "", content: bytes = b"", invert: bool = Fals
 @verb
 def labels(atlas: Atlas, label: Name) -> Answer:
     """The values of a label of the examples of the map, as int32."""
-    data = atlas.seen.run.data
-    if label not in data.about.labels:
-        raise unknown("label", label[:40], data.about.labels)
-    column = data.labels[atlas.seen.rows, list(data.about.labels).index(label)]
-    kind = data.about.kinds[label]
+    column, kind = _column(atlas, label), atlas.seen.run.data.about.kinds[label]
     return Answer({"classes": atlas.seen.classes(label), "kind": kind}, column.astype("<i4").tobytes())
 
 

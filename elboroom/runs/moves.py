@@ -29,7 +29,7 @@ def traverse(
     if dims is not None and not all(0 <= j < run.latent for j in dims):
         raise Problem(f"the dimensions of this model are 0 to {run.latent - 1}, not {dims}")
     grid = run.space.along(torch.from_numpy(run.encode(batch)[0]), run.order if dims is None else dims, values)
-    return _decoded(run, grid, batch, grid[..., 0].numel(), decoding)
+    return decoded(run, grid, batch, grid[..., 0].numel(), decoding)
 
 
 def interpolate(
@@ -45,10 +45,10 @@ def interpolate(
     way = paths.arc if spherical else run.space.way
     codes = zip(torch.from_numpy(run.encode(left)), torch.from_numpy(run.encode(right)), strict=True)
     grid = torch.stack([way(z, w, points) for z, w in codes])  # (n, points, J)
-    return _decoded(run, grid, left, points, decoding)
+    return decoded(run, grid, left, points, decoding)
 
 
-def _decoded(run: Run, grid: Tensor, batch: Batch, times: int, decoding: Decoding | None) -> Any:
+def decoded(run: Run, grid: Tensor, batch: Batch, times: int, decoding: Decoding | None) -> Any:
     """A grid of codes decoded, so many of each example with the labels and the context that it has."""
     rows = len(grid.flatten(0, 1)) // times
     given, context = (

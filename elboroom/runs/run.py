@@ -371,12 +371,13 @@ class Run:
     def explore(self, *others: Run, points: int = 10_000) -> Explorer:
         """The explorer of this run, and of others to compare it with, beside this process; a notebook shows its page."""
         try:
-            from elboroom.explorer.serve import explorer
+            from elboroom.explorer.serve import BESIDE, explorer
         except ImportError as error:
             if error.name not in ("starlette", "uvicorn"):
                 raise
             raise Problem("run.explore() needs starlette and uvicorn: pip install 'elboroom[explore]'") from None
-        return explorer([self, *others], port=0, points=points, framed=True).beside()
+        view = BESIDE if len(others) == 1 else ""
+        return explorer([self, *others], port=0, points=points, view=view, framed=True).beside()
 
     @property
     def parameters(self) -> int:

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from elboroom.explorer.app import application
 from elboroom.explorer.guard import TOKEN, Guard
 from elboroom.explorer.shelf import Shelf
-from elboroom.runs.lifecycle import load, train
+from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
 
 HTML = "<img src=x onerror=alert(1)>"
@@ -58,15 +58,25 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def speaking(words: Path) -> Run:
-    """The same run with a decoder that surely listens to z: what is looked at is the page, and not what was learnt."""
-    run = load(words)
-    middle = run.encode(run.data).mean(0)
-
-    def decode(z: Any, u: Any = None, decoding: Any = None) -> list[str]:
-        return [f"{'she' if a > 0 else 'he'} {'likes' if b > 0 else 'sees'} {HTML}" for a, b in np.asarray(z) - middle]
-
-    run.decode = decode  # type: ignore[method-assign]
+def speaking(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run on the sentences of a tiny grammar, which end in HTML, trained until it writes what it reads."""
+    folder, rng = tmp_path_factory.mktemp("speaking"), np.random.default_rng(0)
+    some = zip(rng.choice(["he", "she"], 300), rng.choice(["sees", "likes"], 300), strict=True)
+    (folder / "said.txt").write_text("".join(f"{who} {does} {HTML}\n" for who, does in some))
+    torch.set_num_threads(1)
+    options = {
+        **SMALL,
+        "steps": 500,
+        "latent": 2,
+        "embed": 16,
+        "hidden": 32,
+        "lr": 5e-3,
+        "dropout": 0.0,
+        "net": "bigru",
+    }
+    run = train("beta-vae", str(folder / "said.txt"), folder / "run", beta=0.1, **options)
+    every = [f"{who} {does} {HTML}" for who in ("he", "she") for does in ("sees", "likes")]
+    assert run.reconstruct(every) == every, "it listens to z"
     return run
 
 

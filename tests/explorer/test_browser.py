@@ -19,6 +19,7 @@ from elboroom.report import write_report
 from elboroom.runs.lifecycle import load, train
 from elboroom.runs.run import Run
 
+HTML = "<img src=x onerror=alert(1)>"  # how every sentence of the text run ends
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")]
@@ -74,6 +75,8 @@ def two(pictures: Path, speaking: Run, tmp_path_factory: pytest.TempPathFactory)
     spec = load(pictures).spec.data
     options = {"steps": 40, "batch_size": 32, "latent": 3, "net": "mlp-300", "device": "cpu", "threads": 1}
     train("beta-vae", spec["source"], other, labels=spec["labels"], beta=8, **options)
+    for folder in (pictures, other):
+        load(folder).evaluate(samples=2, most=50)
     served = explorer([pictures, other, speaking], port=0, points=200).beside()
     yield served.url
     served.stop()
@@ -182,6 +185,81 @@ def test_a_lasso_selects_and_its_vector_edits(two: str, visit: Callable[..., Any
     assert page.locator(".map canvas").first.is_visible()
 
 
+def test_a_double_click_on_the_map_pins_nothing(two: str, visit: Callable[..., Any]) -> None:
+    page = visit(two)
+    ready(page)
+    box = page.locator(".map").bounding_box()
+    at = (box["x"] + 0.4 * box["width"], box["y"] + 0.45 * box["height"])
+    page.mouse.dblclick(*at)
+    page.wait_for_timeout(1000)
+    assert page.locator(".pinned").count() == 0
+    page.mouse.click(*at)
+    page.wait_for_selector(".pinned")
+
+
+def test_each_of_two_sliders_keeps_its_last_value(two: str, visit: Callable[..., Any]) -> None:
+    page = visit(two)
+    ready(page)
+    first, second = page.evaluate("elboroom.panels[0].sheet.dimensions.slice(0, 2).map((d) => d.index)")
+    wanted = page.evaluate(
+        """async ([a, b]) => {
+          const panel = elboroom.panels[0];
+          const all = [[a, 0.5], [a, 0.9], [b, -0.4], [b, -0.8]].map(([dim, value]) => panel.move(dim, value));
+          await Promise.all(all);
+          return [panel.point.at[a], panel.point.at[b]];
+        }""",
+        [first, second],
+    )
+    assert wanted == pytest.approx([0.9, -0.8], abs=1e-4)
+
+
+def test_an_address_keeps_paths_edits_the_window_of_the_map_and_the_second_run(
+    two: str, visit: Callable[..., Any]
+) -> None:
+    page = visit(f"{two}#run=0&with=1&pin=row%3A1&pin=row%3A2&pin=row%3A3&pin=row%3A4")
+    ready(page)
+    panel = page.locator(".panel").first
+    panel.locator("[aria-label=from]").select_option("2")
+    panel.locator("[aria-label=to]").select_option("3")
+    panel.locator("[aria-label='kind of path']").select_option("spherical")
+    panel.locator("[aria-label=c]").select_option("1")
+    box = panel.locator(".map").bounding_box()
+    page.mouse.move(box["x"] + 50, box["y"] + 50)
+    page.mouse.wheel(0, -400)
+    page.locator(".panel:nth-child(2) .dial input").first.focus()
+    page.keyboard.press("End")
+    panel.locator(".edits select").select_option(label="half low")
+    page.wait_for_selector(".edits input:not([disabled])")
+    panel.locator(".edits input[type=range]").focus()
+    page.keyboard.press("End")
+    state = """() => elboroom.panels.map((p) => [p.point.z, p.map.code.window, p.paths.from.value, p.paths.to.value,
+      p.paths.curve.value, p.paths.c.value, p.edits.choice.value, p.edits.strength.value])"""
+    page.wait_for_timeout(3000)
+    here = page.evaluate(state)
+    assert here[0][2:6] == ["2", "3", "spherical", "1"]
+    assert here[0][7] == "3"
+    again = visit(page.evaluate("location.href"))
+    ready(again)
+    again.wait_for_timeout(3000)
+    there = again.evaluate(state)
+    assert there[0][2:] == here[0][2:]
+    for k in (0, 1):
+        assert there[k][0] == pytest.approx(here[k][0], abs=5e-3), "codes of both runs"
+    assert there[0][1] == pytest.approx(here[0][1], rel=1e-3)
+    again.locator("text=Copy as Python").click()
+    again.wait_for_selector("#toast:not([hidden])")
+    scope: dict[str, Any] = {}
+    code = again.evaluate("navigator.clipboard.readText()")
+    assert "half low" in code
+    exec(compile(code, "copied", "exec"), scope)
+    assert scope["z"][0].tolist() == pytest.approx(there[0][0], abs=5e-3), "the edit is in the script"
+    assert scope["path"].shape == (9, 1, 16, 16)
+    again.locator("text=Copy as command").click()
+    command = settled(again, lambda: again.evaluate("navigator.clipboard.readText()"), code)
+    assert "--points 200 --view" in command
+    assert "edit=" in command
+
+
 def test_a_legend_filters_and_html_in_it_is_text(two: str, visit: Callable[..., Any]) -> None:
     page = visit(two)
     ready(page)
@@ -207,26 +285,44 @@ def test_a_picture_of_ones_own_is_encoded(two: str, visit: Callable[..., Any], t
     (tmp_path / "text.png").write_text("no picture")
     page.locator(".own input[type=file]").set_input_files(tmp_path / "text.png")
     page.wait_for_selector("#alert:not([hidden]) >> text=not an image")
+    told, mine = page.locator(".look .caption").inner_text(), seen(page, ".look .input canvas")
+    before = seen(page)
+    page.locator(".dial input").first.focus()
+    page.keyboard.press("End")
+    settled(page, lambda: seen(page), before)
+    page.locator("button.pin").click()
+    page.wait_for_selector(".pinned")
+    page.locator("button.undo").click()
+    settled(page, lambda: close(seen(page), before), False)
+    assert page.locator(".look .caption").inner_text() == told, "undo brings back what was said of the input"
+    assert seen(page, ".look .input:not([hidden]) canvas") == mine
+    page.locator("button.pin").click()
+    page.wait_for_selector(".pinned:nth-child(2)")
+    settled(page, lambda: page.evaluate("location.hash").count("pin="), 1)
+    again = visit(page.evaluate("location.href"))
+    ready(again)
+    assert again.locator(".pinned canvas").count() == 2, "the pin of an uploaded picture stays"
 
 
 def test_sentences_change_word_by_word(two: str, visit: Callable[..., Any]) -> None:
     page = visit(f"{two}#run=2")
     ready(page)
-    page.locator(".own input[type=text]").fill("she likes it")
+    page.locator(".own input[type=text]").fill(f"she likes {HTML}")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=Your input")
     text = page.locator(".look figure:first-child .sentence")
+    first = text.inner_text()
+    assert first == f"she likes {HTML}", "it says again what it reads"
     page.locator(".dial input").first.focus()
     page.keyboard.press("End")
     page.wait_for_timeout(1500)
-    marks = set()
     for end in ("Home", "End"):
         before = text.inner_text()
         page.locator(".dial input").first.focus()
         page.keyboard.press(end)
-        settled(page, text.inner_text, before)
-        marks.add(page.locator(".look figure:first-child mark").count())
-    assert marks == {0, 1}, "the word that is not as at first is marked"
+        now = settled(page, text.inner_text, before)
+        marked = page.locator(".look figure:first-child mark").count()
+        assert marked == words_changed(first, now), "a word that is not as at first is marked"
     assert "<img src=x onerror=alert(1)>" in text.inner_text()
     page.locator("button.alternatives").click()
     page.wait_for_selector(".others li:nth-child(6)")
@@ -248,6 +344,10 @@ def test_two_runs_see_the_same_inputs(two: str, visit: Callable[..., Any]) -> No
     first.locator("button.pin").click()
     page.wait_for_selector(".panel:nth-child(2) .pinned canvas")
     assert seen(page, ".panel:nth-child(1) .input canvas") == seen(page, ".panel:nth-child(2) .input canvas")
+    for panel in (first, second):
+        told = panel.locator(".numbers tr", has_text="elbo").first.inner_text()
+        assert "±" in told, "each run has its numbers with their errors"
+    assert first.locator(".numbers").inner_text() != second.locator(".numbers").inner_text()
 
 
 def test_an_address_restores_the_view(two: str, visit: Callable[..., Any]) -> None:
@@ -298,11 +398,20 @@ def test_sliders_of_a_report_need_no_network(pictures: Path, speaking: Run, visi
         page.wait_for_selector("#sliders .dial")
         stage, is_text = page.locator("#sliders .stage"), run.tokeniser is not None
         look = stage.inner_text if is_text else (lambda s=stage: s.evaluate("c => c.toDataURL()"))
-        for end in ("Home", "End"):
-            before = look()
-            page.locator("#sliders input").first.focus()
-            page.keyboard.press(end)
-            settled(page, look, before)
+        page.locator("#sliders input").first.focus()
+        page.keyboard.press("Home")
+        page.wait_for_timeout(500)
+        before = look()
+        page.keyboard.press("End")
+        after = settled(page, look, before)
+        page.locator("#sliders button", has_text="Example 1").click()
+        page.wait_for_timeout(500)
+        shown = look()
+        page.locator("#sliders input").first.focus()
+        page.keyboard.press("End")
+        settled(page, lambda look=look, after=after: look() == after, False)
+        if is_text:
+            assert shown == run.reconstruct(run.examples(1))[0], "an example is its reconstruction"
         assert page.locator("#sliders img").count() == 0
 
 

@@ -22,10 +22,15 @@ def test_frames_are_the_traversals(pictures: Path) -> None:
     run, kept = load(pictures), frames(load(pictures))
     assert kept is not None
     dims = [d["index"] for d in kept["dimensions"]]
-    grid = run.traverse(run.examples(1, seed=1), dims, len(kept["stops"][0]))
+    assert [stops[0] for stops in kept["stops"]] == pytest.approx([d["low"] for d in kept["dimensions"]], rel=1e-5)
+    assert [stops[-1] for stops in kept["stops"]] == pytest.approx([d["high"] for d in kept["dimensions"]], rel=1e-5)
+    z = np.repeat(run.encode(run.examples(1, seed=1)), 2, 0)
+    z[0, dims[1]] = kept["stops"][1][2]
+    moved, plain = run.decode(z)
     sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(kept["sprites"][1].partition(",")[2])))) / 255
-    assert sheet.shape == (16 * len(dims), 16 * len(kept["stops"][0]))
-    np.testing.assert_allclose(sheet[16:32, 32:48], grid[1, 2, 0].clip(0, 1), atol=0.5 / 255 + 1e-6)
+    assert sheet.shape == (16 * (len(dims) + 1), 16 * len(kept["stops"][0]))
+    np.testing.assert_allclose(sheet[16:32, 32:48], moved[0].clip(0, 1), atol=0.5 / 255 + 1e-5)
+    np.testing.assert_allclose(sheet[-16:, :16], plain[0].clip(0, 1), atol=0.5 / 255 + 1e-5)  # an example as it is
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,8 +13,10 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+from shell import elbo
 
-from elboroom.explorer.serve import bound
+from elboroom.explorer.guard import host_of
+from elboroom.explorer.serve import Explorer, bound, explorer
 from elboroom.runs.lifecycle import load
 
 
@@ -33,6 +36,36 @@ def test_answers_do_not_wait_for_their_other_half() -> None:
     """Where its socket does not say that it is TCP, asyncio leaves Nagle's delay on: 40 ms an answer."""
     with bound("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
+
+
+def test_an_address_for_others_is_one_that_they_reach(pictures: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(("192.0.2.1", 9))
+            own = asked.getsockname()[0]
+        except OSError:
+            own = "127.0.0.1"
+    made = explorer([pictures], "0.0.0.0", 0)
+    made.socket.close()
+    assert made.url.startswith(f"http://{own}:")
+
+
+def test_a_name_of_a_host_is_known_however_it_is_written(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elboroom.explorer.serve._listening", lambda host, number: socket.socket())
+    made = explorer([pictures], "Box.lan", 0)
+    made.socket.close()
+    assert made.server.config.app.guard._knows(host_of("Box.LAN:8421"))
+
+
+def test_two_runs_that_are_named_stand_side_by_side(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Explorer, "serve", lambda self: self.socket.close())
+    other = shutil.copytree(pictures, tmp_path / "other")
+    said = ["--no-browser", "--port", 0]
+    assert elbo("explore", pictures, other, *said).stdout.strip().endswith("#run=0&with=1")
+    assert elbo("explore", pictures, other, *said, "--view", "run=1").stdout.strip().endswith("#run=1")
+    assert "#" not in elbo("explore", pictures, *said).stdout
 
 
 @pytest.mark.slow

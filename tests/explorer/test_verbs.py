@@ -169,6 +169,19 @@ def test_a_sentence_of_ones_own_is_read(ask: Any) -> None:
     assert "density" in facts["reason"]
 
 
+def test_a_lasso_is_compared_with_what_the_map_shows(ask: Any, pictures: Path) -> None:
+    seen = Seen(load(pictures), 200)
+    names = list(seen.run.data.about.labels)
+    half = seen.run.data.labels[seen.rows, names.index("half")]
+    rows = np.flatnonzero(half == 0)[:4]
+    facts, _ = ask(0, "select", rows=rows.tolist(), shown=20, label="half", off=[1])
+    rest = np.setdiff1d(np.flatnonzero((half == 0) & (np.arange(len(half)) < 20)), rows)
+    wanted = seen.codes[rows].mean(0) - seen.codes[rest].mean(0)
+    np.testing.assert_allclose(facts["vector"], wanted, atol=1e-4)
+    whole, _ = ask(0, "select", rows=rows.tolist())
+    assert np.abs(np.subtract(whole["vector"], wanted)).max() > 1e-3
+
+
 def test_a_film_is_a_gif_that_goes_forth_and_back(ask: Any) -> None:
     a, b = (ask(0, "prior", seed=seed)[0]["z"] for seed in (1, 2))
     film = Image.open(io.BytesIO(ask(0, "gif", z=[a, b, a])[1]))

@@ -2,12 +2,12 @@
 // The page: one run or two side by side, with pins that both look at, and an address that restores it.
 import { Panel } from "./panel.js";
 import { make } from "./shown.js";
-import { answered, command, copy, python } from "./takeaway.js";
+import { USUAL, answered, command, copy, python } from "./takeaway.js";
 import { Refusal, runs } from "./transport.js";
 import { sourceOf, sourceText, viewOf, viewText } from "./view.js";
 
 /** @typedef {import("./view.js").Source} Source */
-/** @typedef {{name: string, source: Source, by: number, known: Map<number, Promise<any>>}} Pin */
+/** @typedef {{name: string, source: Source, z?: number[], by: number, known: Map<number, Promise<any>>}} Pin */
 
 export class App {
   constructor() {
@@ -38,7 +38,8 @@ export class App {
     const list = this.list ?? [];
     const options = () => list.map((run) => make("option", { value: run.number }, run.title ? `${run.name} · ${run.title}` : run.name));
     const changed = () => void this.trying(() => this.show({
-      ...this.view(), run: Number(this.first?.value), with: this.second?.value ? Number(this.second.value) : null, z: [], u: {}, off: [],
+      ...this.view(), run: Number(this.first?.value), with: this.second?.value ? Number(this.second.value) : null, z: [], u: {}, off: [], window: [],
+      path: "", analogy: "", edit: "", other: null,
     }));
     this.first = make("select", { id: "run", "aria-label": "Run", onchange: changed }, ...options());
     this.second = make("select", { id: "with", "aria-label": "Compare with", onchange: changed }, make("option", { value: "" }, "nothing"), ...options());
@@ -79,16 +80,17 @@ export class App {
         await panel.replies.ask();
         return;
       }
-      const source = sourceOf(view.open, view.u);
-      await panel.open(source && (first || source.kind !== "code") ? source : { kind: "row", row: await this.some(panel) });
-      const z = view.z;
-      if (first && z.length === panel.sheet.latent && panel.point && z.some((v, j) => Math.abs(v - /** @type {any} */ (panel.point).z[j]) > 1e-3 * Math.max(1, Math.abs(v)))) {
-        const answer = await panel.answer({ kind: "code", z, u: view.u });
+      const own = first ? view : view.other, source = sourceOf((own ?? view).open, (own ?? view).u), z = own?.z ?? [];
+      await panel.open(source && (own || source.kind !== "code") ? source : { kind: "row", row: await this.some(panel) });
+      if (own && z.length === panel.sheet.latent && panel.point && z.some((v, j) => Math.abs(v - /** @type {any} */ (panel.point).z[j]) > 1e-3 * Math.max(1, Math.abs(v)))) {
+        const answer = await panel.answer({ kind: "code", z, u: own.u });
         await panel.take({ z: answer.facts.z, at: answer.facts.at, u: answer.facts.u, source: panel.point.source }, answer, false);
       }
       panel.past = [];
       await panel.paths?.update();
-      void panel.map?.start(view.map, view.colour, view.off);
+      if (first) await panel.paths?.choose(view.path, view.analogy);
+      if (first && view.edit) await panel.edits?.again(view.edit, view.strength);
+      void panel.map?.start(view.map, view.colour, view.off, first ? view.window : []);
     } catch (error) {
       panel.element.replaceChildren(make("p", { class: "problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
       if (!(error instanceof Refusal)) throw error;
@@ -113,19 +115,19 @@ export class App {
     return source.kind !== "row" || panel.sheet.same === from.sheet.same;
   }
 
-  /** @param {Source | null} source @param {Panel} from */
-  add(source, from) {
+  /** @param {Source | null} source @param {Panel} from @param {number[]} [z] */
+  add(source, from, z) {
     if (!source || this.pins.length >= 26) return;
     const used = new Set(this.pins.map((pin) => pin.name));
     const name = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"].find((letter) => !used.has(letter)) ?? "?";
-    this.pins.push({ name, source, by: from.number, known: new Map() });
+    this.pins.push({ name, source, z, by: from.number, known: new Map() });
   }
 
   /** @param {import("./panel.js").Point} point @param {Panel} from */
   async pin(point, from) {
     const opened = point.source.kind !== "code" && (await this.resolved({ name: "", source: point.source, by: from.number, known: new Map() }, from));
     const same = opened && opened.z.every((/** @type {number} */ v, /** @type {number} */ j) => Math.abs(v - point.z[j]) < 1e-4);
-    this.add(same ? point.source : { kind: "code", z: point.z, u: point.u }, from);
+    this.add(same ? point.source : { kind: "code", z: point.z, u: point.u }, from, point.z);
     await this.trying(async () => { await Promise.all(this.panels.map((panel) => panel.paths?.update())); });
     this.changed();
   }
@@ -149,11 +151,16 @@ export class App {
 
   /** @returns {import("./view.js").View} */
   view() {
-    const panel = this.panels[0], point = panel?.point, map = panel?.map;
+    const [panel, second] = this.panels, map = panel?.map, other = second?.point, point = panel?.point;
+    const shown = panel?.edits?.shown, edit = shown?.said[0] === "lasso" ? null : shown; // what a lasso held is not kept
+    const kept = this.pins.filter((pin) => pin.by === panel?.number || !["code", "image"].includes(pin.source.kind));
     return {
-      run: panel?.number ?? 0, with: this.panels[1]?.number ?? null, open: point ? sourceText(point.source, point.z) : "", z: point?.z ?? [], u: point?.u ?? {},
+      run: panel?.number ?? 0, with: second?.number ?? null, open: point ? sourceText(point.source, edit?.base.z ?? point.z) : "",
+      z: edit?.base.z ?? point?.z ?? [], u: point?.u ?? {},
       context: panel?.replies?.text.value ?? "", map: map?.view ?? "", colour: map?.by.value ?? "", off: map ? [...map.code.off] : [],
-      pins: this.pins.filter((pin) => pin.by === panel?.number || pin.source.kind !== "code").map((pin) => sourceText(pin.source)).filter((text) => text !== "code:"),
+      pins: kept.map((pin) => sourceText(pin.source, pin.z)), window: map?.code.window ?? [], ...(panel?.paths?.chosen(kept) ?? { path: "", analogy: "" }),
+      edit: edit ? JSON.stringify(edit.said) : "", strength: edit?.strength ?? 0,
+      other: other ? { open: sourceText(other.source, other.z), z: other.z, u: other.u } : null,
     };
   }
 
@@ -169,15 +176,15 @@ export class App {
 
   command() {
     const view = { ...this.view(), run: 0, with: this.panels[1] ? 1 : null };
-    return command(this.panels.map((panel) => panel.sheet.folder), viewText(view));
+    return command(this.panels.map((panel) => panel.sheet.folder), viewText(view), this.panels[0].sheet.points ?? USUAL);
   }
 
   python() {
     const panel = this.panels[0], point = panel.point;
     if (panel.replies) return answered(panel.sheet.folder, panel.replies.turns, Number(panel.replies.many.value), panel.replies.seed, panel.u());
     if (!point) return "";
-    const way = panel.paths?.way;
-    return python({ folder: panel.sheet.folder, kind: panel.sheet.kind, z: point.z, u: point.u, way: way?.z ?? null, spherical: Boolean(way?.spherical) });
+    const { folder, kind } = panel.sheet;
+    return python({ folder, kind, z: point.z, u: point.u, way: panel.paths?.way ?? null, edit: panel.edits?.shown ?? null });
   }
 
   /** Does something, and says what went wrong. @param {() => Promise<void>} work */

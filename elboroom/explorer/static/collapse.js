@@ -14,7 +14,7 @@ export class Collapse {
       made.style.width = `${Math.max(0, 100 * share)}%`;
       return make("span", { class: "bar" }, made);
     };
-    const rows = dims.slice(0, 64).map((d) => make("tr", { class: d.active ? "" : "passive" },
+    const rows = dims.map((d) => make("tr", { class: d.active ? "" : "passive" },
       make("th", { scope: "row" }, `z${d.index}`),
       ...(d.kl === null ? [make("td", { colspan: 2, class: "muted" }, "no KL")]
         : [make("td", {}, bar(d.kl / top, "kl")), make("td", { class: "value" }, short(d.kl))]),

@@ -10,7 +10,7 @@ export class Dials {
    * @param {Dimension[]} dimensions
    * @param {(dim: number, value: number) => void} onmove while a slider is dragged
    * @param {(dim: number) => void} [onstart] before it is moved for the first time
-   * @param {number[] | null} [stops] values that can be had, where there are only some
+   * @param {Map<number, number[]> | null} [stops] values of each that can be had, where there are only some
    */
   constructor(dimensions, onmove, onstart = () => {}, stops = null) {
     /** @type {Map<number, {range: HTMLInputElement, value: HTMLOutputElement}>} */
@@ -33,8 +33,9 @@ export class Dials {
    * @param {(dim: number) => void} onstart */
   row(d, most, onmove, onstart) {
     const id = `dial-${Math.random().toString(36).slice(2)}`;
-    const range = make("input", this.stops
-      ? { type: "range", id, min: 0, max: this.stops.length - 1, step: 1 }
+    const stops = this.stops?.get(d.index);
+    const range = make("input", stops
+      ? { type: "range", id, min: 0, max: stops.length - 1, step: 1 }
       : { type: "range", id, min: d.low, max: d.high, step: (d.high - d.low) / 200 });
     const value = make("output", { for: id });
     const says = d.kl === null ? `var ${d.variance.toPrecision(2)}` : `KL ${short(d.kl)}`;
@@ -46,7 +47,7 @@ export class Dials {
     range.addEventListener("input", () => {
       if (!held) onstart(d.index);
       held = true;
-      const at = this.stops ? this.stops[range.valueAsNumber] : range.valueAsNumber;
+      const at = stops ? stops[range.valueAsNumber] : range.valueAsNumber;
       this.tell(d.index, at);
       onmove(d.index, at);
     });
@@ -62,12 +63,12 @@ export class Dials {
     range.setAttribute("aria-valuetext", `${short(at)}`);
   }
 
-  /** Puts every slider where the code is, but for the one in hand. @param {number[]} at @param {number} [but] */
-  set(at, but = -1) {
+  /** Puts every slider where the code is, but for those in hand. @param {number[]} at @param {number[]} but */
+  set(at, ...but) {
     for (const [dim, { range }] of this.rows) {
-      if (dim === but) continue;
-      if (this.stops) {
-        const stops = this.stops;
+      if (but.includes(dim)) continue;
+      const stops = this.stops?.get(dim);
+      if (stops) {
         range.value = String(stops.reduce((best, v, i) => (Math.abs(v - at[dim]) < Math.abs(stops[best] - at[dim]) ? i : best), 0));
       } else range.value = String(at[dim]);
       this.tell(dim, at[dim]);

@@ -15,6 +15,8 @@ export class Edits {
     this.change = null;
     /** @type {Base | null} */
     this.base = null;
+    /** @type {number[] | null} */
+    this.vector = null;
     const few = (/** @type {Record<string, string[]>} */ named) => Object.entries(named).filter(([, classes]) => classes.length <= 200);
     const labels = few(panel.sheet.labels), styles = few(panel.sheet.styles);
     const group = (/** @type {string} */ kind, /** @type {string} */ name, /** @type {string[]} */ classes) =>
@@ -39,6 +41,7 @@ export class Edits {
     const value = this.choice.value;
     this.rest();
     this.change = null;
+    this.vector = null;
     this.strength.disabled = true;
     if (!value) return;
     if (value === "lasso") return this.along(this.lasso ?? [], "of the selection");
@@ -52,6 +55,7 @@ export class Edits {
 
   /** Along a vector. @param {number[]} vector @param {string} whose */
   along(vector, whose) {
+    this.vector = vector;
     this.use(`The mean code ${whose} minus that of all others, added to the code in hand.`,
       ({ z, u }, strength) => this.panel.server.ask("edit", { z, vector, strength, u }));
   }
@@ -78,6 +82,23 @@ export class Edits {
     this.choice.append(make("option", { value: "lasso" }, `selection of ${count.toLocaleString("en")}`));
     this.choice.value = "lasso";
     void this.choose();
+  }
+
+  /** The edit on the screen: the code that it starts from, what is asked for and how strongly.
+   * @returns {{base: Base, said: string[], strength: number, vector: number[] | null} | null} */
+  get shown() {
+    if (!this.base || !this.change) return null;
+    const said = this.choice.value === "lasso" ? ["lasso", "", ""] : JSON.parse(this.choice.value);
+    return { base: this.base, said, strength: this.strength.valueAsNumber, vector: this.vector };
+  }
+
+  /** An edit of before again, on the code in hand. @param {string} said @param {number} strength */
+  async again(said, strength) {
+    if (![...this.choice.options].some((option) => option.value === said)) return;
+    this.choice.value = said;
+    await this.choose();
+    this.strength.value = String(strength);
+    await this.apply(this.strength.valueAsNumber);
   }
 
   /** The code in hand is another: the next edit starts there. */

@@ -25,12 +25,14 @@ export class Frames {
   /** @param {string} verb @param {{seed?: number, dim?: number, value?: number}} asked @returns {Promise<import("./shown.js").Shown>} */
   async ask(verb, asked) {
     if (verb === "example") this.start = (asked.seed ?? 0) % this.kept.at.length;
-    const { dimensions, at, width, height, sentences, starts } = this.kept, stops = this.kept.stops[0];
-    const here = at[this.start].slice(), dim = asked.dim ?? dimensions[0].index;
-    const value = asked.value ?? here[dim];
-    const k = stops.reduce((best, v, i) => (Math.abs(v - value) < Math.abs(stops[best] - value) ? i : best), 0);
-    const row = dimensions.findIndex((d) => d.index === dim);
-    if (verb === "move") here[dim] = stops[k];
+    const { dimensions, at, width, height, sentences, starts } = this.kept, here = at[this.start].slice();
+    let k = 0, row = dimensions.length; // where an example stands as it is
+    if (verb === "move") {
+      row = dimensions.findIndex((d) => d.index === asked.dim);
+      const { index } = dimensions[row], stops = this.kept.stops[row], value = asked.value ?? here[index];
+      k = stops.reduce((best, v, i) => (Math.abs(v - value) < Math.abs(stops[best] - value) ? i : best), 0);
+      here[index] = stops[k];
+    }
     const facts = { at: here, z: here, count: 1, sentences: sentences.length ? [verb === "example" ? starts[this.start] : sentences[this.start][row][k]] : [] };
     const sprite = this.pictures.length ? { width, height, count: 1, x: k, y: row, picture: await this.pictures[this.start] } : undefined;
     return { facts, bytes: new ArrayBuffer(0), sprite };
@@ -46,7 +48,7 @@ export function mount(root, kept) {
     const answer = await frames.ask("move", { dim, value });
     dials.set(answer.facts.at, dim);
     await stage.show(answer, 0, reference);
-  }, () => {}, kept.stops[0]);
+  }, () => {}, new Map(kept.dimensions.map((d, i) => [d.index, kept.stops[i]])));
   const open = async (/** @type {number} */ seed) => {
     const answer = await frames.ask("example", { seed });
     dials.set(answer.facts.at);

@@ -4,6 +4,7 @@
 import { make } from "./shown.js";
 
 const SEVERAL = ["#4477cc", "#e6862e", "#2a9d78", "#d1495b", "#8e63ce", "#a89c1f", "#46b4d9", "#c2579d", "#7a8a3c", "#808b99"];
+const TWICE = 300; // milliseconds in which a second click makes it a double one
 const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
 /** @param {number} t from 0 to 1 @returns {string} */
@@ -27,7 +28,7 @@ function packed(colour) {
 }
 
 export class CodeMap {
-  /** @param {{hover: (at: Place | null) => void, click: (at: Place) => void, lasso: (rows: number[]) => void}} on */
+  /** @param {{hover: (at: Place | null) => void, click: (at: Place) => void, lasso: (rows: number[]) => void, look: () => void}} on */
   constructor(on) {
     this.on = on;
     this.points = new Float32Array(0);
@@ -49,6 +50,9 @@ export class CodeMap {
     /** @type {[number, number][] | null} */
     this.drawn = null;
     this.lassoing = false;
+    /** @type {Place | null} */
+    this.tapped = null;
+    this.whole = true; // whether it shows all there is
     this.at = { x: 0, y: 0, scale: 1 };
     this.box = { width: 1, height: 1 }; // in pixels of CSS, as it was last laid out
     this.ratio = 1;
@@ -97,6 +101,28 @@ export class CodeMap {
     const { box } = this;
     const wide = Math.max(right - left, 1e-6), tall = Math.max(high - low, 1e-6);
     this.at = { x: (left + right) / 2, y: (low + high) / 2, scale: 0.88 * Math.min(box.width / wide, box.height / tall) || 1 };
+    this.whole = true;
+    this.on.look();
+    this.ask();
+  }
+
+  /** Where it looks, if that is not all: its middle, and how wide it is. @returns {number[]} */
+  get window() {
+    return this.whole ? [] : [this.at.x, this.at.y, this.box.width / this.at.scale];
+  }
+
+  /** Looks there again. @param {number[]} window */
+  look([x, y, wide]) {
+    if (![x, y, wide].every(Number.isFinite) || wide <= 0) return;
+    this.fitted = true;
+    this.at = { x, y, scale: this.box.width / wide };
+    this.here();
+  }
+
+  /** It looks elsewhere now. */
+  here() {
+    this.whole = false;
+    this.on.look();
     this.ask();
   }
 
@@ -241,14 +267,14 @@ export class CodeMap {
     const [nx, ny] = this.there(px, py);
     this.at.x += x - nx;
     this.at.y += y - ny;
-    this.ask();
+    this.here();
   }
 
   /** @param {number} dx @param {number} dy in pixels */
   pan(dx, dy) {
     this.at.x -= dx / this.at.scale;
     this.at.y += dy / this.at.scale;
-    this.ask();
+    this.here();
   }
 
   listen() {
@@ -280,13 +306,16 @@ export class CodeMap {
     top.addEventListener("pointerup", (event) => {
       held.delete(event.pointerId);
       if (this.drawn && moved > 12) this.choose(this.drawn);
-      else if (moved <= 4) this.on.click(this.place(...of(event)));
+      else if (moved <= 4) this.tap(this.place(...of(event)));
       this.drawn = null;
       this.ask();
     });
     top.addEventListener("pointercancel", (event) => { held.delete(event.pointerId); this.drawn = null; });
     top.addEventListener("pointerleave", () => this.on.hover(null));
-    top.addEventListener("dblclick", () => this.fit());
+    top.addEventListener("dblclick", () => {
+      this.tapped = null;
+      this.fit();
+    });
     top.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...of(event));
@@ -309,6 +338,18 @@ export class CodeMap {
   place(px, py) {
     const [x, y] = this.there(px, py);
     return { index: this.nearest(px, py), x, y, px, py };
+  }
+
+  /** A click, unless it turns out to be the half of two. @param {Place} at */
+  tap(at) {
+    const before = this.tapped;
+    if (before && Math.hypot(before.px - at.px, before.py - at.py) > 10) this.on.click(before);
+    this.tapped = at;
+    setTimeout(() => {
+      if (this.tapped !== at) return;
+      this.tapped = null;
+      this.on.click(at);
+    }, TWICE);
   }
 
   /** @param {[number, number][]} line */

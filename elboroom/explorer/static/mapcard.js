@@ -15,9 +15,10 @@ export class MapCard {
     this.facts = null;
     this.code = new CodeMap({
       hover: (at) => void this.hover(at), click: (at) => void panel.app.trying(() => this.click(at)), lasso: (rows) => void this.lasso(rows),
+      look: () => panel.app.changed(),
     });
     const dims = panel.sheet.dimensions, [first, second] = [dims[0].index, (dims[1] ?? dims[0]).index];
-    const pairs = dims.slice(0, 24).map((/** @type {any} */ d) => make("option", { value: d.index }, `z${d.index}`));
+    const pairs = dims.map((/** @type {any} */ d) => make("option", { value: d.index }, `z${d.index}`));
     this.kind = make("select", { "aria-label": "Kind of map", onchange: () => void this.load() },
       make("option", { value: "dims" }, "two dimensions"), make("option", { value: "pca" }, "PCA"), make("option", { value: "tsne" }, "t-SNE"));
     this.x = make("select", { "aria-label": "across", onchange: () => void this.load() }, ...pairs);
@@ -43,14 +44,15 @@ export class MapCard {
     this.hovered = newest(this.look.bind(this));
   }
 
-  /** @param {string} view @param {string} colour @param {number[]} off */
-  async start(view, colour, off) {
+  /** @param {string} view @param {string} colour @param {number[]} off @param {number[]} window */
+  async start(view, colour, off, window) {
     const latent = this.panel.sheet.latent;
     if (view === "pca" || view === "tsne") this.kind.value = view;
     else if (/^\d+,\d+$/.test(view)) [this.x.value, this.y.value] = view.split(",");
     else this.kind.value = latent > 2 ? "pca" : "dims";
     if (colour && [...this.by.options].some((o) => o.value === colour)) this.by.value = colour;
     await this.load();
+    if (window.length === 3) this.code.look(/** @type {[number, number, number]} */ (window));
     await this.colour(off);
   }
 
@@ -208,7 +210,8 @@ export class MapCard {
     if (!rows.length) return;
     const { panel } = this;
     await panel.app.trying(async () => {
-      const answer = await panel.server.ask("select", { rows });
+      const off = [...this.code.off], hidden = off.length ? { label: this.by.value, off } : {};
+      const answer = await panel.server.ask("select", { rows, shown: this.facts.n, ...hidden });
       const stage = new Stage(panel.sheet.kind, "the mean of the selection");
       await stage.show(answer, 0);
       const { z, u, at } = answer.facts;

@@ -12,7 +12,9 @@ import { savePicture, save } from "./takeaway.js";
 import { Server, newest } from "./transport.js";
 
 /** @typedef {import("./view.js").Source} Source */
-/** @typedef {{z: number[], at: number[], u: Record<string, string>, source: Source}} Point */
+/** What a code came from: the answer with its input where there is one, what was said of it, and its words.
+ * @typedef {{answer: {facts: any, bytes: ArrayBuffer} | null, said: string, reference: string | null}} Context */
+/** @typedef {{z: number[], at: number[], u: Record<string, string>, source: Source, moved?: boolean, context?: Context}} Point */
 
 export class Panel {
   /** @param {import("./app.js").App} app @param {number} number */
@@ -31,6 +33,8 @@ export class Panel {
     this.draws = 0;
     /** What the words of the sentence in hand are compared with. @type {string | null} */
     this.reference = null;
+    /** What sliders ask for while an answer is on its way, by their dimension. @type {Map<number, number>} */
+    this.waiting = new Map();
   }
 
   /** @param {string} context what a model that answers is to be asked first, one turn a line */
@@ -56,7 +60,7 @@ export class Panel {
     this.element.replaceChildren(this.stale, this.head(), make("div", { class: "cards" },
       this.look(), this.dialsCard(), this.map.element, this.paths.element, this.edits.element, this.own.element,
       new Collapse(facts).element, new Numbers(facts).element));
-    this.move = newest(this.moved.bind(this));
+    this.flush = newest(this.catchUp.bind(this));
   }
 
   head() {
@@ -131,7 +135,10 @@ export class Panel {
   /** @param {Point} point @param {{facts: any, bytes: ArrayBuffer}} answer @param {boolean} fresh whether words are compared with it from now on */
   async take(point, answer, fresh) {
     const { facts } = answer, stage = /** @type {Stage} */ (this.stage);
+    point.context ??= fresh ? undefined : this.point?.context;
+    point.moved ??= !fresh;
     this.point = point;
+    this.waiting.clear();
     for (const [name, choice] of this.given ?? []) if (point.u[name]) choice.value = point.u[name];
     this.dials?.set(point.at);
     const both = facts.count === 2 && (facts.row !== undefined || facts.nll !== undefined);
@@ -142,6 +149,7 @@ export class Panel {
     if (fresh) this.edits?.rest();
     this.others?.replaceChildren();
     this.tell(facts, fresh);
+    if (fresh) point.context = { answer: both ? answer : null, said: this.said ?? "", reference: this.reference };
     this.map?.mark();
     this.app.changed();
   }
@@ -155,17 +163,18 @@ export class Panel {
     if (this.point?.source.kind === "prior") parts.push(this.sheet.prior ? "A draw of the prior" : "A draw of the Gaussian fitted to the codes");
     if (this.point?.source.kind === "zero") parts.push("The middle of the space");
     if (fresh) this.said = parts.join(" · ");
-    this.caption.textContent = (fresh ? this.said : this.said ? `${this.said}, moved` : "") || "\u00a0";
+    this.caption.textContent = (this.said && this.point?.moved ? `${this.said}, moved` : this.said) || "\u00a0";
   }
 
-  /** One dimension set to a value; the newest wins. @param {number} dim @param {number} value */
+  /** One dimension set to a value. @param {number} dim @param {number} value */
   async moved(dim, value) {
-    if (!this.point) return;
+    const { point } = this;
+    if (!point) return;
     await this.app.trying(async () => {
-      const { z, u, source } = /** @type {Point} */ (this.point);
-      const answer = await this.server.ask("move", { z, dim, value, u });
-      this.point = { z: answer.facts.z, at: answer.facts.at, u, source };
-      this.dials?.set(this.point.at, dim);
+      const answer = await this.server.ask("move", { z: point.z, dim, value, u: point.u });
+      if (this.point !== point) return; // another code was taken in hand meanwhile
+      this.point = { ...point, z: answer.facts.z, at: answer.facts.at, moved: true };
+      this.dials?.set(this.point.at, dim, ...this.waiting.keys());
       await this.stage?.show(answer, 0, this.reference);
       this.edits?.rest();
       this.tell({}, false);
@@ -174,9 +183,23 @@ export class Panel {
     });
   }
 
-  /** @param {number} dim @param {number} value @returns {Promise<void>} */
+  /** A slider was moved; of each the newest value waits while an answer is on its way. @param {number} dim @param {number} value */
   async move(dim, value) {
-    await this.moved(dim, value);
+    this.waiting.set(dim, value);
+    await this.flush();
+  }
+
+  /** Asks for what waits. @returns {Promise<void>} */
+  async catchUp() {
+    for (const [dim, value] of this.waiting) {
+      this.waiting.delete(dim);
+      await this.moved(dim, value);
+    }
+  }
+
+  /** @returns {Promise<void>} */
+  async flush() {
+    await this.catchUp();
   }
 
   remember() {
@@ -190,10 +213,15 @@ export class Panel {
     if (last) void this.app.trying(() => this.restore(last));
   }
 
-  /** @param {Point} point */
+  /** A code that was in hand before, with the input that it came from. @param {Point} point */
   async restore(point) {
     const answer = await this.answer({ kind: "code", z: point.z, u: point.u });
-    await this.take({ ...point, at: answer.facts.at }, answer, true);
+    const { answer: input, said, reference } = point.context ?? { answer: null, said: "", reference: null };
+    [this.said, this.reference] = [said, reference];
+    if (this.inputBox) this.inputBox.hidden = !input;
+    if (input) await this.input?.show(input, 0);
+    this.edits?.rest();
+    await this.take({ ...point, at: answer.facts.at }, answer, false);
   }
 
   async another() {

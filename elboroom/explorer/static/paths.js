@@ -115,6 +115,30 @@ export class Paths {
     }));
   }
 
+  /** Which pins the path and the analogy are of, by their places in a list. @param {import("./app.js").Pin[]} kept
+   * @returns {{path: string, analogy: string}} */
+  chosen(kept) {
+    const { pins } = this.panel.app, place = (/** @type {HTMLSelectElement} */ choice) => kept.indexOf(pins[Number(choice.value)]);
+    const text = (/** @type {number[]} */ places) => (places.every((k) => k >= 0) ? places.join(",") : "");
+    const path = this.tools.hidden ? "" : text([this.from, this.to].map(place));
+    return { path: path && this.curve.value ? `${path},${this.curve.value}` : path, analogy: this.analogy.hidden ? "" : text([this.a, this.b, this.c].map(place)) };
+  }
+
+  /** Chooses them again. @param {string} path @param {string} analogy */
+  async choose(path, analogy) {
+    const [from, to, curve] = path.split(","), [a, b, c] = analogy.split(",");
+    const set = (/** @type {HTMLSelectElement} */ choice, /** @type {string | undefined} */ value) => {
+      if (value && [...choice.options].some((option) => option.value === value)) choice.value = value;
+    };
+    set(this.from, from);
+    set(this.to, to);
+    set(this.curve, curve);
+    set(this.a, a);
+    set(this.b, b);
+    set(this.c, c);
+    await this.refresh();
+  }
+
   async combine() {
     if (this.analogy.hidden) return;
     const [a, b, c] = [this.a, this.b, this.c].map((choice) => this.points[Number(choice.value)]);

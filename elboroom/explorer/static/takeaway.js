@@ -40,11 +40,12 @@ export async function copy(text) {
 /** @param {string} text @returns {string} */
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** @param {string[]} folders @param {string} view @returns {string} */
-export function command(folders, view) {
-  return `elbo explore ${folders.map(quoted).join(" ")} --view ${quoted(view)}`;
+/** @param {string[]} folders @param {string} view @param {number} points @returns {string} */
+export function command(folders, view, points) {
+  return `elbo explore ${folders.map(quoted).join(" ")}${points === USUAL ? "" : ` --points ${points}`} --view ${quoted(view)}`;
 }
 
+export const USUAL = 10_000; // examples on a map
 const literal = (/** @type {string} */ s) => JSON.stringify(s).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 const labels = (/** @type {Record<string, string>} */ u, /** @type {number} */ n) => {
   const pairs = Object.entries(u);
@@ -61,19 +62,32 @@ export function answered(folder, turns, n, seed, u) {
 
 /**
  * What is on the screen as Python.
- * @param {{folder: string, kind: string, z: number[], u: Record<string, string>, way: number[][] | null, spherical: boolean}} now
+ * @param {{folder: string, kind: string, z: number[], u: Record<string, string>,
+ *   way: {z: number[][], u: Record<string, string>, spherical: boolean} | null, edit: import("./edits.js").Edits["shown"]}} now
  * @returns {string}
  */
 export function python(now) {
   const list = (/** @type {number[]} */ z) => `[${z.map((v) => Number(v.toPrecision(5))).join(", ")}]`;
-  const given = (/** @type {number} */ n) => (Object.keys(now.u).length ? `, ${labels(now.u, n)}` : "");
-  const lines = ["import elboroom", "", `run = elboroom.load(${literal(now.folder)})`, `z = [${list(now.z)}]`,
-    `made = run.decode(z${given(1)})  # ${now.kind === "tokens" ? "one sentence" : "(1, *shape)"}`];
-  if (now.way) {
-    const [a, b, n] = [now.way[0], now.way[now.way.length - 1], now.way.length];
-    const way = now.spherical ? "paths.arc" : "run.space.way";
-    lines.splice(1, 0, "import torch", ...(now.spherical ? ["from elboroom.geometry import paths"] : []));
-    lines.push("", `a, b = torch.tensor(${list(a)}), torch.tensor(${list(b)})`, `path = run.decode(${way}(a, b, ${n}).numpy()${given(n)})`);
+  const given = (/** @type {Record<string, string>} */ u, /** @type {number} */ n) => (Object.keys(u).length ? `, ${labels(u, n)}` : "");
+  const { way, edit } = now, style = edit?.said[0] === "style";
+  const imports = ["import elboroom", ...(way || edit ? ["import torch"] : []), ...(way?.spherical ? ["from elboroom.geometry import paths"] : []),
+    ...(style ? ["from elboroom.runs.transfer import restyled"] : [])];
+  const lines = [...imports, "", `run = elboroom.load(${literal(now.folder)})`, ...(edit ? edited(edit, list) : [`z = [${list(now.z)}]`]),
+    `made = run.decode(z${given(now.u, 1)})  # ${now.kind === "tokens" ? "one sentence" : "(1, *shape)"}`];
+  if (way) {
+    const [a, b, n] = [way.z[0], way.z[way.z.length - 1], way.z.length];
+    lines.push("", `a, b = torch.tensor(${list(a)}), torch.tensor(${list(b)})`,
+      `path = run.decode(${way.spherical ? "paths.arc" : "run.space.way"}(a, b, ${n}).numpy()${given(way.u, n)})`);
   }
   return `${lines.join("\n")}\n`;
+}
+
+/** The code of an edit, from the code that it starts from.
+ * @param {NonNullable<import("./edits.js").Edits["shown"]>} edit @param {(z: number[]) => string} list @returns {string[]} */
+function edited({ base, said, strength, vector }, list) {
+  const [kind, label, value] = said, before = `before = torch.tensor([${list(base.z)}])`;
+  if (kind === "style") return [before, `z = restyled(run, before, {${literal(label)}: ${literal(value)}}, ${strength}).numpy()`];
+  const told = kind === "lasso" ? "the selection" : JSON.stringify(`${label} ${value}`);
+  return [before, `vector = torch.tensor(${list(vector ?? [])})  # ${told}: its mean code minus that of all others`,
+    `z = run.space.back(run.space.flat(before) + ${strength} * vector).numpy()`];
 }

@@ -30,7 +30,8 @@ export function sourceOf(text, u = {}) {
 }
 
 /** @typedef {{run: number, with: number | null, open: string, z: number[], u: Record<string, string>, context: string, map: string, colour: string, off: number[],
- *   pins: string[]}} View */
+ *   pins: string[], window: number[], path: string, analogy: string, edit: string, strength: number, other: Beside | null}} View */
+/** The code in hand of the second run. @typedef {{open: string, z: number[], u: Record<string, string>}} Beside */
 
 /** @param {View} view @returns {string} */
 export function viewText(view) {
@@ -45,6 +46,16 @@ export function viewText(view) {
   if (view.colour) said.set("colour", view.colour);
   if (view.off.length) said.set("off", view.off.join(","));
   for (const pin of view.pins) said.append("pin", pin);
+  if (view.window.length) said.set("window", codeText(view.window));
+  if (view.path) said.set("path", view.path);
+  if (view.analogy) said.set("analogy", view.analogy);
+  if (view.edit) said.set("edit", view.edit);
+  if (view.edit) said.set("strength", String(view.strength));
+  if (view.other) {
+    said.set("open2", view.other.open);
+    said.set("z2", codeText(view.other.z));
+    if (Object.keys(view.other.u).length) said.set("u2", JSON.stringify(view.other.u));
+  }
   return said.toString();
 }
 
@@ -53,14 +64,19 @@ export function viewOf(text) {
   const said = new URLSearchParams(text.replace(/^#/, ""));
   const number = (/** @type {string} */ name) => (/^\d+$/.test(said.get(name) ?? "") ? Number(said.get(name)) : null);
   const numbers = (/** @type {string} */ name) => (said.get(name) ?? "").split(",").filter(Boolean).map(Number).filter(Number.isFinite);
-  /** @type {Record<string, string>} */
-  let u = {};
-  try {
-    const read = JSON.parse(said.get("u") ?? "{}");
-    if (read && typeof read === "object") u = Object.fromEntries(Object.entries(read).map(([k, v]) => [k, String(v)]));
-  } catch { /* an address that was cut */ }
+  /** @returns {Record<string, string>} */
+  const labels = (/** @type {string} */ name) => {
+    try {
+      const read = JSON.parse(said.get(name) ?? "{}");
+      if (read && typeof read === "object") return Object.fromEntries(Object.entries(read).map(([k, v]) => [k, String(v)]));
+    } catch { /* an address that was cut */ }
+    return {};
+  };
+  const strength = Number(said.get("strength") ?? 0);
   return {
-    run: number("run") ?? 0, with: number("with"), open: said.get("open") ?? "", z: numbers("z"), u, context: said.get("context") ?? "", map: said.get("map") ?? "",
+    run: number("run") ?? 0, with: number("with"), open: said.get("open") ?? "", z: numbers("z"), u: labels("u"), context: said.get("context") ?? "", map: said.get("map") ?? "",
     colour: said.get("colour") ?? "", off: numbers("off"), pins: said.getAll("pin").slice(0, 26),
+    window: numbers("window"), path: said.get("path") ?? "", analogy: said.get("analogy") ?? "", edit: said.get("edit") ?? "",
+    strength: Number.isFinite(strength) ? strength : 0, other: said.has("z2") ? { open: said.get("open2") ?? "", z: numbers("z2"), u: labels("u2") } : null,
   };
 }
