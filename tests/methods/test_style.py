@@ -71,6 +71,12 @@ def test_the_unit_is_nats_an_example(sentences: DataSet) -> None:
     assert own["kl_style"].now(10**6) == 7.0
 
 
+def test_the_warm_up_says_to_what_it_rises() -> None:
+    (warmup,) = (option for option in card("style-vae").options if option.name == "warmup")
+    assert "from 0 to --rate and --style-rate" in warmup.help
+    assert "--start" not in warmup.help
+
+
 def test_an_adversary_is_at_most_as_unsure_as_chance(sentences: DataSet) -> None:
     """Max of the entropy is ln of the number of labels, where the adversary knows nothing."""
     method = built(sentences)

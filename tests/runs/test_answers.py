@@ -12,6 +12,7 @@ from contract import talk
 import elboroom
 from elboroom.core.problem import Problem
 from elboroom.families.decoding import Greedy
+from elboroom.runs import answers
 
 SMALL: dict[str, Any] = {"steps": 2, "batch_size": 8, "embed": 6, "hidden": 8, "latent": 3, "threads": 1}
 
@@ -32,3 +33,8 @@ def test_labels_are_one_row_a_context_or_one_an_answer(tmp_path: Path) -> None:
     assert [len(found) for found in each] == [2, 2, 2]
     with pytest.raises(Problem, match=r"u has shape \(6, 2\), not \(4, 2\)"):
         run.generate(contexts, 2, Greedy(), 1, u[[0, 1, 2, 2]])
+
+
+def test_a_blank_turn_does_not_change_who_speaks() -> None:
+    """As after an answer without words: what comes next is said by the same speaker as what came before."""
+    assert answers.as_contexts([["a b", "", "c"], "d", ["a", " ", "", "b"]]) == [["a b c"], ["d"], ["a", "b"]]
