@@ -231,8 +231,9 @@ def _model(run: Run, read: Read, like: Any, u: ArrayLike | None) -> Batch:
         return _read(run, read, like, u)
     labels = u if isinstance(u, Tensor) else torch.from_numpy(real(u, "u"))
     batch = _read(run, read, like, labels[:1])
-    one = {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
-    return Batch(**{name: value.repeat_interleave(len(labels), 0) for name, value in one.items()} | {"u": labels})
+    tensors = {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
+    each: dict[str, Any] = {name: value.repeat_interleave(len(labels), 0) for name, value in tensors.items()}
+    return Batch(**each | {"u": labels})
 
 
 def _wanted(known: dict[str, list[str]], to: To, n: int, opposite: Any = None) -> Wanted:
