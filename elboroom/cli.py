@@ -172,7 +172,7 @@ def _run() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
             sys.exit(0)
-        _leave(_usage(error), 2)
+        _leave(str(Problem(_usage(error))), 2)  # which shortens an endless word
 
 
 def _usage(error: Any) -> str:

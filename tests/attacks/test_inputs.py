@@ -52,6 +52,7 @@ def replies(tmp_path_factory: pytest.TempPathFactory) -> Run:
         ["export", "RUN", "--to", "projector", "--out", ""],
         ["plot", "a\nb\x85c\u2028d", "RUN"],
         ["eval", "a\nb"],
+        ["eval", "RUN", "x" * 5000],
     ],
 )
 def test_a_bad_word_of_a_command_line_is_one_sentence(text: Run, tmp_path: Path, words: list[str]) -> None:
@@ -59,6 +60,7 @@ def test_a_bad_word_of_a_command_line_is_one_sentence(text: Run, tmp_path: Path,
     assert done.returncode == 2, done
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("elbo: ")
+    assert len(done.stderr) < 2000
     assert not (tmp_path / "out").exists()
 
 
