@@ -12,6 +12,7 @@ import fsspec
 import numpy as np
 import pytest
 from hub_server import TOKEN, Hub, serving
+from shell import elbo
 
 import elboroom
 from elboroom.core.problem import Problem
@@ -157,6 +158,19 @@ def test_a_page_of_a_stranger_is_not_pulled(run: Run, tmp_path: Path) -> None:
     push(run.folder, str(tmp_path / "there"))
     assert (tmp_path / "there" / "report.html").is_file()
     assert not (pull(str(tmp_path / "there"), out=tmp_path / "theirs") / "report.html").exists()
+
+
+def test_the_commands_push_and_pull(hub: Hub, run: Run, tmp_path: Path) -> None:
+    said = elbo("push", run.folder, "ada/blobs", "--weights", "--json")
+    assert said.returncode == 0, said.stderr
+    assert json.loads(said.stdout)["address"] == "hf://ada/blobs"
+    assert elbo("push", run.folder, "ada/blobs", "--revision", "v2").returncode == 0
+    brought = elbo("pull", "ada/blobs", "--revision", "v2", "--out", tmp_path / "theirs")
+    assert (brought.returncode, brought.stdout) == (0, ""), brought.stderr
+    assert str(tmp_path / "theirs") in brought.stderr
+    assert np.array_equal(codes(elboroom.load(tmp_path / "theirs")), codes(run))
+    gone = elbo("pull", "ada/none", "--out", tmp_path / "none")
+    assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
 
 
 def test_what_the_hub_refuses_is_one_sentence(
