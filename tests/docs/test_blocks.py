@@ -12,13 +12,42 @@ import numpy as np
 import pytest
 from shell import elbo
 
+import elboroom
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 STANDS_FOR = {  # what is small, or at hand
     '"dsprites"': '"dsprites.npz"',
     '"hf://ada/bn-vae-ptb@v2"': '"runs/bn-vae-ptb-0"',
     'VAE("beta-vae", beta=4)': 'VAE("beta-vae", beta=4, steps=2)',
+    "tensorboard,wandb": "tensorboard",  # the other asks who one is
+    'load("RUN")': 'load("runs/images")',
+    'train("vae", data="dsprites.npz"': 'train("vae", data="dsprites.npz", steps=2, net="mlp-300"',
+    "run.folder, 5000": "run.folder, 1",
+    'run.edit(images, label="digit", to="7")': "None",  # of another run than the line above it
+    "steps=5000, seeds=3": "seeds=1",
 }
+PAGES = (
+    "README.md", "docs/site/index.md", "docs/doctor.md", "docs/sharing.md", "docs/samplers.md", "docs/training.md",
+    "docs/style.md", "docs/maps.md", "docs/studies.md",
+)  # fmt: skip
+STUDY = """
+data = "dsprites.npz"
+[every]
+steps = 2
+net = "mlp-300"
+latent = 3
+batch_size = 8
+[[runs]]
+method = "beta-vae"
+beta = [1, 4]
+[measure]
+metrics = ["mig"]
+smaller = true
+samples = 2
+most = 40
+codes = 40
+"""
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +77,28 @@ def trained(out: str, data: str, *more: str) -> None:
     assert left.returncode == 0, left.stderr
 
 
+def styled() -> dict[str, Any]:
+    """A run of style on reviews, and images with digits, as the pages have them."""
+    said = {"positive": "the food was great", "negative": "the food was awful , my new favorite place !"}
+    lines = [f"{mood}\t{line} w{i % 5}\n" for i in range(40) for mood, line in said.items()]
+    Path("reviews.tsv").write_text("sentiment\ttext\n" + "".join(lines))
+    columns = {"text_column": "text", "label_column": "sentiment"}
+    small = {"steps": 2, "batch_size": 8, "embed": 4, "hidden": 4, "threads": 1}
+    return {"run": elboroom.train("style-vae", "reviews.tsv", "runs/style", **columns, **small)}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/site/index.md", "docs/doctor.md", "docs/sharing.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page: str, execute: ModuleType, names: dict[str, Any]) -> None:
+    names["elboroom"] = elboroom
     if page == "docs/doctor.md":
-        trained("RUN", "dsprites.npz", "--net", "mlp-300")
+        trained("runs/images", "dsprites.npz", "--net", "mlp-300")
+    if page == "docs/samplers.md":
+        trained("runs/images", "dsprites.npz", "--net", "mlp-300", "--latent", "3")
+    if page in ("docs/style.md", "docs/maps.md"):
+        names |= styled()
+    if page == "docs/studies.md":
+        Path("study.toml").write_text(STUDY)
     if page == "docs/sharing.md":
         trained("runs/bn-vae-ptb-0", "sentences.txt", "--embed", "4", "--hidden", "4")
     blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
