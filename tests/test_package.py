@@ -192,6 +192,7 @@ def test_the_wheel_works_in_an_empty_environment_from_another_folder(built: Path
     (wheel,) = built.glob("*.whl")
     python, elbo = binary(empty, "python"), binary(empty, "elbo")
     installed(python, "--no-index", wheel)
+    ran(sys.executable, "-m", "pip", "--isolated", "--python", python, "check")  # what it declares is there
     away = tmp_path / "away"
     away.mkdir()
     where = ran(python, "-c", "import elboroom; print(elboroom.__file__)", cwd=away).strip()

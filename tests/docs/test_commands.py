@@ -1,8 +1,8 @@
 """Every command that the pages show: its flags are real ones, and it runs, with a budget of two steps and small data.
 
 reproduce.md has a test of its own, and tutorials are executed as they stand when the site is built. What serves a page or
-waits for a person (`explore`, `chat`) is parsed and not run, as are `make`, `pip` and `tensorboard`. What asks the Hub is run
-by tests/share against a server of ours.
+waits for a person (`explore`, `chat`) is parsed and not run, as are `make`, `pip` and `tensorboard`: tests/explorer and
+tests/commands/test_answer.py start and stop these. What asks the Hub is run by tests/share against a server of ours.
 """
 
 from __future__ import annotations
