@@ -387,7 +387,8 @@ def test_a_forged_memory_is_refused(wrong: str, said: str, bench: Bench, tmp_pat
     content = tensors.save(state)
     path.write_bytes(content)
     vouch = json.loads(path.with_suffix(".json").read_text())
-    path.with_suffix(".json").write_text(json.dumps(vouch | {"sha256": hashlib.sha256(content).hexdigest()}))
+    vouch |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    path.with_suffix(".json").write_text(json.dumps(vouch))
     with pytest.raises(Problem, match=said):
         resume(run.folder, 2, data=bench.data)
 
@@ -399,7 +400,7 @@ def test_a_forged_memory_is_refused(wrong: str, said: str, bench: Bench, tmp_pat
         ({"optimiser": "adamw", "momentum": 0.9}, "--momentum is for --optimiser sgd"),
         ({"weight_decay": 0.1}, "--weight-decay is for --optimiser adamw or sgd"),
         ({"optimiser": "sgd"}, "set --lr"),
-        ({"lr_end": 0.1}, "--lr-end is for --decay cosine or linear"),
+        ({"optimiser": "adamw", "lr_end": 0.1}, "--lr-end is for --decay cosine or linear"),
         ({"decay": "plateau", "lr_end": 0.1}, "--lr-end is for --decay cosine or linear"),
         ({"decay_patience": 2}, "--decay-patience is for --decay plateau"),
         ({"decay": "cosine", "decay_times": 5}, "--decay-times is for --decay plateau"),
