@@ -92,7 +92,8 @@ def _data(folder: Path) -> dict[str, str]:
     np.savez(folder / "pixels.npz", x=(discs * 255).round().astype(np.uint8), label=label)
     np.savez(folder / "vectors.npz", x=rng.normal(size=(n, 6)) @ rng.normal(size=(6, 6)) + 1, label=label)
     drawn = [rng.integers(0, 20, rng.integers(2, 9)) for _ in range(n)]
-    rows = [[" ".join(f"{letter}{i}" for i in row) for letter in "wmv"] for row in drawn]  # x, its context, its target
+    texts = (([f"w{i}" for i in row], [f"m{i}" for i in row], [f"w{i}" for i in row[::-1]]) for row in drawn)
+    rows = [[" ".join(words) for words in three] for three in texts]  # x, its context, its target
     lines = ("\t".join([x, str(y), *beside]) + "\n" for (x, *beside), y in zip(rows, label, strict=True))
     (folder / "words.tsv").write_text("text\tlabel\tcontext\ttarget\n" + "".join(lines))
     return {"pixels": "pixels.npz", "vectors": "vectors.npz"} | dict.fromkeys(READ, "words.tsv")
