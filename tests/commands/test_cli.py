@@ -78,6 +78,8 @@ def test_from_training_to_report(elbo: Elbo, images: Path, tmp_path: Path) -> No
     code, said, _ = elbo("eval", out, "--json", "--samples", 5)
     measured = json.loads(said)
     assert code == 0
+    verdicts = measured.pop("verdicts")  # which are no numbers
+    assert all(set(verdict) == {"name", "state", "told", "evidence", "command"} for verdict in verdicts)
     assert measured == json.loads((out / "metrics.json").read_text())
     assert measured["log_likelihood"]["estimator"] == "iw-5"
     assert set(measured["log_likelihood"]["errors"]) == {"sampling", "importance_noise"}
