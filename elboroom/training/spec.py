@@ -216,6 +216,8 @@ class Spec(BaseModel):
             content["options"] = EARLIER.get(str(content.get("method")), {}) | options
         spec = checked(cls, content, str(path))
         checked(Described, spec.data, f"{path}: data")
+        if spec.fit.lr is None:  # which was chosen when it was written
+            raise Problem(f"{path} is damaged: its fit has no lr")
         return spec
 
 

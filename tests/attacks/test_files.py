@@ -84,6 +84,8 @@ def change(path: Path, place: str, value: Any) -> None:
         ("fit.devices", 10**6),
         ("fit.seed", 2**70),
         ("fit.steps", -1),
+        ("fit.lr", None),
+        ("fit.lr", ...),
         ("until", 10**40),
         ("method", 5),
         ("options", []),
