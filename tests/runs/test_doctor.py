@@ -78,7 +78,7 @@ TEXT: dict[str, Any] = {"steps": 2, "embed": 4, "hidden": 5, "latent": 2, "threa
 @pytest.mark.parametrize(
     ("method", "said", "tried", "parts"),
     [
-        ("vae", {"given": "mood", "min_count": 2, "posterior": "vmf"}, "bn-vae", ["--given mood", "--min-count 2", "--hidden 5"]),
+        ("vae", {"given": "mood", "min_count": 2, "posterior": "vmf"}, "bn-vae", ["--given mood", "--min-count 2"]),
         ("bn-vae", {"gamma": 0.7, "warmup": 0.5}, "free-bits", ["--warmup 0.5"]),
         ("free-bits", {"target": 9.0}, "bn-vae", []),
         ("style-vae", {"latent": None, "style_size": 3, "content_size": 5, "rate": 2.0}, "style-ae", ["--style-size 3"]),
