@@ -13,7 +13,7 @@ BATCH, BATCHES = 64, 100
 
 @measurement("dsprites-colour")
 def dsprites_colour() -> Result:
-    """Batches of 64 images of dsprites-colour, three channels each; values per second, against those of dsprites (in images a third of it, 0.41)."""
+    """Batches of 64 images of dsprites-colour, three channels each: values a second (images: a third of it) against dsprites."""
     keep_memory()  # as in training
     rows = np.random.default_rng(0).integers(0, dsprites.COUNT, (BATCHES, BATCH))
     data = {"ours": dressed.colour(), "plain": dsprites.load()}
