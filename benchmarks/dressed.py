@@ -13,7 +13,7 @@ BATCH, BATCHES = 64, 100
 
 @measurement("dsprites-colour")
 def dsprites_colour() -> Result:
-    """Batches of 64 images of dsprites-colour, three channels each: values a second (images: a third of it) against dsprites."""
+    """Batches of 64 images of dsprites-colour, three channels each: values a second (images: a third) against dsprites."""
     keep_memory()  # as in training
     rows = np.random.default_rng(0).integers(0, dsprites.COUNT, (BATCHES, BATCH))
     data = {"ours": dressed.colour(), "plain": dsprites.load()}
