@@ -149,7 +149,7 @@ def _others(root: Path, base: Path, sentences: dict[str, Any]) -> dict[str, Run]
 
 def damage(folder: Path, rng: random.Random) -> str:
     """Damages one file of a folder; what was done to it."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".lock"))
+    files = sorted(path for path in folder.rglob("*") if _whole(path) and not path.name.startswith(".lock"))
     small = [path for path in files if path.suffix in (".json", ".jsonl")]
     forged = [path for path in files if path.suffix == ".safetensors"]
     if forged and rng.random() < 0.25:
@@ -160,6 +160,11 @@ def damage(folder: Path, rng: random.Random) -> str:
     way = rng.choice(ways) if path.suffix != ".json" or rng.random() < 0.25 else _value
     way(path, rng)
     return f"{way.__name__[1:]} {path.relative_to(folder)}"
+
+
+def _whole(path: Path) -> bool:
+    """Whether it is a file still: what a damage before it made a link or a folder of is not written to."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _cut(path: Path, rng: random.Random) -> None:
@@ -220,9 +225,12 @@ def _forge(path: Path, rng: random.Random) -> str:
         {key: tensor for key, tensor in (state | {name: changed}).items() if tensor is not None}, about
     )
     path.write_bytes(content)
-    if beside.exists():
+    if _whole(beside):
         said = {"sha256": hashlib.sha256(content).hexdigest()}
-        vouch = json.loads(beside.read_text())
+        try:
+            vouch = json.loads(beside.read_text())
+        except ValueError:  # damaged already
+            return f"{how} {name}"
         beside.write_text(json.dumps(vouch | said | ({"bytes": len(content)} if "bytes" in vouch else {})))
     return f"{how} {name}"
 
