@@ -1,7 +1,7 @@
 """Suited: the options that a run takes where nothing was said; docs/defaults.md has the measurements.
 
 They are written into the spec of a run as if they had been said, so that what a run is made from does not change when
-these do. Black and white images keep the nets and the likelihood of the papers on disentanglement.
+these do. Large black and white images keep the nets and the pace of the papers on disentanglement.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ TEXT_EPOCHS, TEXT_LEAST, TEXT_MOST = 5, 3_000, 6_600  # the same of text: five t
 TEXT_BATCH, TEXT_LR, TEXT_LR_END = 32, 3e-3, 0.05  # of text, as Fit.for_kind has them
 COPY_DROPOUT = 0.1  # of an autoencoder of text: its decoder reads from the code what a language model guesses
 LINEAR = "+linear"
+FULL = {"net": "mlp-300-300", "init": "small"}  # of small images that are black and white
 NAMES = ("likelihood", "standardise", "net", "init", "trunk", "dropout", "batch_size", "steps", "lr", "decay", "lr_end")
 
 
@@ -28,31 +29,33 @@ def suited(about: About, said: Mapping[str, Any], autoencoder: bool = False) -> 
     """Options for data like this, those that were said left out; `said` has the method's own options too."""
     if about.kind == "tokens":
         return _of_text(about, said, autoencoder)
-    if about.levels == 2:
+    flat = about.kind == "vectors" or prod(about.shape) <= FLAT
+    if about.levels == 2 and not flat:
         return {}
+    chosen = FULL if about.levels == 2 else _with_sigma(said, flat)
+    options = chosen | _pace(about, said, flat)
+    return {name: value for name, value in options.items() if name not in said}
+
+
+def _with_sigma(said: Mapping[str, Any], flat: bool) -> dict[str, Any]:
+    """A Gaussian that learns its sigma, data standardised for it, and a net that begins as PCA."""
     squared = said.get("reconstruction") == "squared"  # a squared error cannot learn a sigma
     units = "sigma" not in said  # a sigma that is said is fixed, and in the units of the data
     likelihood = said.get("likelihood", "gaussian-optimal" if units and not squared else "gaussian")
     standardise = said.get("standardise", units and likelihood in GAUSSIAN)
-    flat = about.kind == "vectors" or prod(about.shape) <= FLAT
     net = said.get("net", f"mlp-300-300{LINEAR}" if flat else f"burgess{LINEAR}")
-    batch = min(said.get("batch_size") or (64 if about.n >= FEW else 32), about.n)  # 0 is the default
-    options = {
-        "likelihood": likelihood,
-        "standardise": standardise,
-        "net": net,
-        "init": "principal" if standardise and net.endswith(LINEAR) else "small",
-        "batch_size": batch,
-        "steps": min(MOST if flat else 6_000, max(LEAST, round(EPOCHS * about.n / batch))),
-        "lr": 1e-3 if flat else 5e-4,
-        "decay": "cosine",
-        "lr_end": 0.01,
-    }
-    if {"lr", "decay", "optimiser"} & said.keys():  # a pace of one's own
-        del options["lr"], options["decay"], options["lr_end"]
-    if "epochs" in said:
-        del options["steps"]
-    return {name: value for name, value in options.items() if name not in said}
+    init = "principal" if standardise and net.endswith(LINEAR) else "small"
+    return {"likelihood": likelihood, "standardise": standardise, "net": net, "init": init}
+
+
+def _pace(about: About, said: Mapping[str, Any], flat: bool) -> dict[str, Any]:
+    """Batch, length and learning rate of images and vectors."""
+    asked = said.get("batch_size")  # 0 is the default, and what is no number is refused later
+    batch = min(asked if isinstance(asked, int) and asked else 64 if about.n >= FEW else 32, about.n)
+    steps = min(MOST if flat else 6_000, max(LEAST, round(EPOCHS * about.n / batch)))
+    rate = {"lr": 1e-3 if flat else 5e-4, "decay": "cosine", "lr_end": 0.01}
+    own = bool({"lr", "decay", "optimiser"} & said.keys())  # a pace of one's own
+    return {"batch_size": batch} | ({} if "epochs" in said else {"steps": steps}) | ({} if own else rate)
 
 
 def _of_text(about: About, said: Mapping[str, Any], autoencoder: bool) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Fit(BaseModel):
         ge=1,
         le=MANY,
         description="optimiser steps; 50 epochs of images and vectors, at most 20,000; 5 of text, at least 3,000 and at most "
-        "6,600; 20,000 of black and white images",
+        "6,600; 20,000 of large black and white images",
     )
     epochs: float = Field(0.0, ge=0, le=MANY, description="passes over the training data; if given, it sets the steps")
     batch_size: int = Field(
@@ -44,7 +44,8 @@ class Fit(BaseModel):
     decay: Literal["auto", "none", "cosine", "linear", "plateau"] = Field(
         "auto",
         description="of the learning rate: over the run, or halved when the held-out ELBO stays; auto is cosine for text under "
-        "adam and adamw, and for images and vectors unless --lr or --optimiser is said; else, and for black and white, none",
+        "adam and adamw, and for images and vectors unless --lr or --optimiser is said; else none, as of large black and white "
+        "images",
     )
     warmup_steps: int = Field(0, ge=0, description="steps over which the learning rate rises from 0")
     lr_end: float = Field(

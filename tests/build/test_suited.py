@@ -15,8 +15,13 @@ def about(kind: str = "pixels", shape: tuple[int, ...] = (1, 28, 28), levels: in
     return About("x", kind, shape, n, {}, levels)  # type: ignore[arg-type]
 
 
-def test_black_and_white_images_are_left_as_they_are() -> None:
-    assert suited(about(levels=2), {}) == {}
+def test_large_black_and_white_images_are_left_as_they_are_and_small_ones_are_not() -> None:
+    assert suited(about(levels=2, shape=(1, 64, 64)), {}) == {}
+    small, grey = suited(about(levels=2), {}), suited(about(), {})
+    assert small == {"net": "mlp-300-300", "init": "small"} | {
+        n: grey[n] for n in ("batch_size", "steps", "lr", "decay", "lr_end")
+    }
+    assert suited(about(levels=2), {"net": "burgess", "lr": 1e-4}).keys() == {"init", "batch_size", "steps"}
 
 
 def test_text_has_five_epochs_unless_it_is_said_when_to_end() -> None:
