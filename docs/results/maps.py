@@ -214,7 +214,7 @@ def shapes(run: Any) -> None:
     from elboroom.runs import measure
 
     measure.metrics(run, ["likelihood"], samples=1, most=100)
-    test = run.rows("test")[1]
+    test = run.rows("train")[1]  # every sprite is there, so none is held out
     test = np.random.default_rng(0).choice(test[run.data.labels[test, 0] != 2], 1_000, replace=False)
     factors = run.data.labels[test].copy()
     factors[:, 0] = 2

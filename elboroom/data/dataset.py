@@ -69,7 +69,7 @@ class About:
                 labels={str(name): int(size) for name, size in entry["labels"].items()},
                 levels=int(entry["levels"]),
                 kinds={str(name): kind for name, kind in entry.get("kinds", {}).items()},  # none in runs of old
-                sequences={str(n): AboutSequence(**said) for n, said in entry.get("sequences", {}).items()},
+                sequences={str(n): AboutSequence.from_json(said) for n, said in entry.get("sequences", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise Problem(f"this is not a valid description of a data set: {error!r}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -29,6 +29,14 @@ class AboutSequence:
     longest: int = 0  # the most tokens of one, its end counted
     shared: bool = True  # whether its ids are those of x
     turns: int = field(default=1, repr=False)  # the most turns of one
+
+    @staticmethod
+    def from_json(entry: Mapping[str, Any]) -> AboutSequence:
+        """The same, read back from a plain dict; its sizes are whole numbers."""
+        sizes = {name: int(entry[name]) for name in ("size", "longest", "turns") if name in entry}
+        if min(sizes.values(), default=0) < 0:
+            raise ValueError("a size is too small")
+        return AboutSequence(**{**entry, "shared": bool(entry.get("shared", True)), **sizes})
 
 
 @dataclass(frozen=True, eq=False)
