@@ -92,8 +92,8 @@ Published (WikiLarge, 296,402 pairs):
 ## Images
 
 MNIST: any digit becomes a 7. Accuracy is that of a logistic regression on pixels; slant is the correlation of the shear of
-second moments before and after. dSprites, all of which are trained on: any shape becomes a heart. Overlap is intersection over union with the one
-right picture; pixels is the median distance of the centres.
+second moments before and after. dSprites, all of which are trained on: any shape becomes a heart.
+Overlap is intersection over union with the one right picture; pixels is the median distance of the centres.
 
 {_images(known)}
 """
