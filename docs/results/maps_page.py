@@ -92,11 +92,11 @@ Published (WikiLarge, 296,402 pairs):
 ## Images
 
 MNIST: any digit becomes a 7. Accuracy is that of a logistic regression on pixels; slant is the correlation of the shear of
-second moments before and after. dSprites, all of which are trained on: any shape becomes a heart.
-Overlap is intersection over union with the one right picture; pixels is the median distance of the centres; reconstructed is
-the right picture as the base draws it, better than which no edit can be. The style weight of the map is 0.1: at the usual 0.9 its
-overlap was 0.27 and the centre moved by 3.6 pixels, for a cosine says little of where ten numbers lie; at 0.1 with an adversary
-of 0.1 in place of 0.008 it was 0.58.
+second moments before and after. dSprites, all of which are trained on: any shape becomes a heart. Overlap is intersection
+over union with the one right picture; pixels is the median distance of the centres; reconstructed is the right picture as the
+base draws it, better than which no edit can be. The style weight of the map is 0.1: at the usual 0.9 its overlap was 0.27 and
+the centre moved by 3.6 pixels, for a cosine says little of where ten numbers lie; at 0.1 with an adversary of 0.1 in place of
+0.008 it was 0.58.
 
 {_images(known)}
 """
