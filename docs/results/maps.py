@@ -140,7 +140,9 @@ def exact(run: Any) -> None:
     value = VALUES[factor].index(FACTORS[factor])
     found = verdicts(given, run.edit(given, by="map"), factor, [value] * len(given))
     told = {name: float(values.mean()) for name, values in found._asdict().items()}
-    told |= {"reconstructed": sum(same) / len(same), "exact_reconstructed": float(found.exact[same].mean())}
+    told |= {"reconstructed": sum(same) / len(same)}
+    if any(same):
+        told["exact_reconstructed"] = float(found.exact[same].mean())
     _tell(run, {"map": told})
 
 

@@ -282,7 +282,8 @@ def _bases(known: Records, bases: list[str], factors: list[str]) -> str:
         return "The study is over the table above; it has no verdict while rows of it wait."
     means = {base: sum(found["exact"] for found in some if found) / len(some) for base, some in told.items()}
     order = sorted(means, key=lambda base: -means[base])
-    return "By exact answers, the mean of both: " + ", ".join(f"{base} {_number(means[base])}" for base in order) + "."
+    said = ", ".join(f"{base} {_number(means[base])}" for base in order)
+    return f"By exact answers, the mean of both: {said}. What a base does not write again exactly, no map makes right."
 
 
 def _simple(known: Records) -> str:
