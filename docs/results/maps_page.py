@@ -210,11 +210,19 @@ def figure(known: Records, strengths: tuple[float, ...], path: Path) -> None:
     axes = drawn.subplots()
     line = _curve(known, strengths)
     axes.plot([bleu for _, bleu in line], [accuracy for accuracy, _ in line], color="0.7", zorder=0)
+    weights = {f"emb2emb, style weight {weight:g}" for weight in strengths}
     for title, told in points:
-        axes.scatter(told["transfer_self_bleu"], told["transfer_accuracy"], s=20)
-        short = title.replace("emb2emb, style weight ", "")
-        axes.annotate(short, (told["transfer_self_bleu"], told["transfer_accuracy"]), fontsize=7, xytext=(3, 3),
-                      textcoords="offset points")  # fmt: skip
+        own = title in weights  # left of the curve; the others right of their points
+        place = (told["transfer_self_bleu"], told["transfer_accuracy"])
+        axes.scatter(*place, s=20, color="C0" if own else "C1")
+        side: dict[str, Any] = (
+            {"ha": "right", "va": "top", "xytext": (-5, -2)}
+            if own
+            else {"ha": "left", "va": "bottom", "xytext": (5, 2)}
+        )
+        text = title.removeprefix("emb2emb, ") if own else title
+        axes.annotate(text, place, fontsize=7, textcoords="offset points", **side)
+    axes.margins(x=0.25)
     axes.set(xlabel="self-BLEU", ylabel="accuracy of the independent classifier")
     drawn.savefig(path, dpi=150)
 
