@@ -57,7 +57,7 @@ def passive(active: int, total: int) -> str:
     idle = total - active
     if not idle or not active:
         return ""
-    do = "dimension is passive" if idle == 1 else "dimensions are passive"
+    do = f"dimensions {'is' if idle == 1 else 'are'} passive"
     return f"{idle} of {total} {do}: the mean is nearly the same for every example, and sliders change nothing there."
 
 

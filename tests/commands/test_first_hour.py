@@ -43,7 +43,7 @@ def test_eval_says_what_the_numbers_mean_by_the_names_that_sql_has(run: Path, mo
     done = elbo("eval", run, "--samples", 4)
     assert "log_likelihood" in done.stdout
     assert "measuring likelihood, 4 draws a row" in done.stderr
-    assert "dimensions are active" in done.stderr or "dimension is passive" in done.stderr
+    assert "dimensions are active" in done.stderr or "dimensions is passive" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_a_z_that_costs_nats_and_tells_nothing_is_told_otherwise() -> None:
 
 
 def test_passive_dimensions_are_counted() -> None:
-    assert verdicts([1.0, 0.001, 0.5], 3.0)[0].startswith("1 of 3 dimension is passive")
+    assert verdicts([1.0, 0.001, 0.5], 3.0)[0].startswith("1 of 3 dimensions is passive")
     assert verdicts([1.0, 0.001, 0.001], 3.0)[0].startswith("2 of 3 dimensions are passive")
     assert verdicts([1.0, 0.5], 3.0) == ["All 2 dimensions are active."]
     assert verdicts([]) == []

@@ -140,7 +140,7 @@ def test_doubled_dimensions_a_far_prior_and_a_dead_dimension(healthy: Run) -> No
         told = found(_fresh(healthy))
         assert told["prior"].state == "problem"
         assert told["prior"].command == f"elbo sample {healthy.folder} --sampler gmm"
-        assert told["dead dimensions"].told.startswith("1 of 2 dimension is passive")
+        assert told["dead dimensions"].told.startswith("1 of 2 dimensions is passive")
         assert told["dead dimensions"].state == "note"
     finally:
         with torch.no_grad():
