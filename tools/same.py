@@ -65,7 +65,10 @@ READ: dict[str, dict[str, str]] = {  # how a kind of data is read, where that ha
     "pairs": {"label_column": "label", "target_column": "target"},
 }
 # Differences that are meant: cases, or files of the three runs, by a pattern, each with its reason.
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS = {
+    "replies/*": "the rows of a dialogue are held out together, so that other rows are trained on",
+    "pairs/*": "the targets of a source are held out together, so that other rows are trained on",
+}
 
 
 # -- what runs inside either tree: only names that users have, or looked for in both places ------------------------------
