@@ -143,7 +143,8 @@ def _reasons_of_text(spec: Spec, values: dict[str, Any]) -> Reasons:
 def _passes(spec: Spec) -> str:
     """How often the run sees the data."""
     passes = spec.fit.steps * spec.fit.batch_size / max(1, spec.about.n)
-    return f"{passes:.0f} passes over the data" if passes > 1.5 else f"{passes:.1g} of a pass over the data"
+    told = f"{passes:.0f} passes" if passes >= 1.5 else "one pass" if passes >= 0.95 else f"{passes:.1g} of a pass"
+    return f"{told} over the data"
 
 
 def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:

@@ -37,6 +37,13 @@ def test_the_range_of_whole_numbers_is_said() -> None:
     assert "vectors of 64 numbers" in said(arrays.dataset(DIGITS.reshape(-1, 64)))[0]
 
 
+@pytest.mark.parametrize(
+    ("times", "steps", "passes"), [(4, 1, " 0.3 of a pass over"), (1, 1, " one pass over"), (1, 2, " 2 passes over")]
+)
+def test_passes_over_the_data_are_counted_in_words(times: int, steps: int, passes: str) -> None:
+    assert passes in "\n".join(said(arrays.dataset(np.tile(DIGITS, (times, 1, 1))), steps=steps))
+
+
 def test_examples_splits_labels_and_the_size_of_the_model_are_said() -> None:
     data, labels, model, *_ = said(arrays.dataset(DIGITS, labels=np.arange(32) % 7), latent=3)
     assert data == (
