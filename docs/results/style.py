@@ -26,6 +26,7 @@ NETS: dict[str, Any] = {  # the rest is what `elbo train` does where nothing is 
     "dropout": 0.2,
     "batch_size": 64,
     "lr": 2e-3,
+    "precision": "32-fast",
     "threads": 1,
 }
 YELP: dict[str, Any] = NETS | {"min_count": 5, "epochs": 6, "longest": 15}

@@ -106,7 +106,7 @@ class Player:
 
 
 class Watch(nn.Module, ABC):
-    """Looks every `every` steps, remembers in buffers, and may end the run or switch a player off."""
+    """Looks every `every` steps, remembers in buffers, and may switch a player off, or end the run or its first stage."""
 
     every: int = 0
     improved: bool = False  # whether the last look was the best so far
@@ -119,6 +119,11 @@ class Watch(nn.Module, ABC):
     def told(self) -> dict[str, float]:
         """What the last look adds to the log."""
         return {}
+
+    @property
+    def over(self) -> int:
+        """The step after which it ended its stage; 0 if it did not."""
+        return 0
 
     @abstractmethod
     def look(self, method: Method, step: int) -> bool:
@@ -215,6 +220,10 @@ class Method(nn.Module):
         """One more watch, such as the run's own."""
         self.watches.append(watch)
         self.memory.append(watch)
+
+    def ended(self, verdicts: Sequence[bool], step: int) -> bool:
+        """Whether watches end the run after so many steps. Those of the first of two stages end that alone."""
+        return any(verdicts)
 
     @property
     def final(self) -> Method:

@@ -90,6 +90,9 @@ class Weight(nn.Module, ABC):
     def update(self, step: int, value: Tensor) -> None:
         """Called once after each step with the global mean of the term, detached."""
 
+    def begin(self, step: int) -> None:
+        """Called with the step at which its stage begins, by a method in stages."""
+
     def before(self, name: str) -> str:
         """How the two are written."""
         return f"{self.extra_repr()} * {name}"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from elboroom.core.method import Group, MakeOptimiser, Method, Player, Watch
 from elboroom.core.model import LatentModel
-from elboroom.core.objective import Term
+from elboroom.core.objective import Term, Weight
 
 STAGES = ("first", "then")
 _STAGE = "|".join(rf"{name}\." for name in STAGES)
@@ -23,15 +23,17 @@ class Stages(nn.Module):
     The two may have different models: a part is named as it is in both, `posterior` or `heads.label`, and is of one
     architecture in both. Everything else of `then` starts at its own initial weights. A run is read back with the model of
     the stage that it is in. What the second stage is to keep as it was carried has `requires_grad_(False)`; `frozen`, whose
-    weights come from elsewhere, would not take it. Watches of the run look at the second stage only.
+    weights come from elsewhere, would not take it. Watches of the run look at the second stage only; those of the first
+    may end that early. Schedules of the second begin when it does.
     """
 
     stage: Tensor
 
     def __init__(self, first: Method, then: Method, until: int, carry: Sequence[str] = ("posterior",)) -> None:
         super().__init__()
-        self.first, self.then, self.until, self.carry = first, then, until, tuple(carry)
+        self.first, self.then, self.carry = first, then, tuple(carry)
         self.register_buffer("stage", torch.tensor(False))
+        self._begin(until)
         for part in self.carry:
             shapes = [{k: v.shape for k, v in module.state_dict().items()} for module in self._both(part)]
             if shapes[0] != shapes[1]:
@@ -43,6 +45,19 @@ class Stages(nn.Module):
             return self.first.model.get_submodule(part), self.then.model.get_submodule(part)
         except AttributeError as error:
             raise ValueError(f"the two stages carry over '{part}', which one of them does not have") from error
+
+    def _begin(self, step: int) -> None:
+        """Has the second stage begin at a step."""
+        self.until = step
+        for weight in (module for module in self.then.modules() if isinstance(module, Weight)):
+            weight.begin(step)
+
+    def ended(self, verdicts: Sequence[bool], step: int) -> bool:
+        """Whether watches end the run after so many steps; those of the first stage end that."""
+        if any(verdicts) and not self.stage:
+            self._begin(step)
+            return False
+        return any(verdicts)
 
     @property
     def current(self) -> Method:
@@ -117,6 +132,8 @@ class Stages(nn.Module):
         self.stage.copy_(state["stage"])
         for name in STAGES:
             getattr(self, name).restore({k.removeprefix(f"{name}."): v for k, v in state.items() if k.startswith(name)})
+        for step in (watch.over for watch in self.first.watches if watch.over):
+            self._begin(step)
 
 
 def model_state(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -86,7 +86,10 @@ class Fit(BaseModel):
     threads: int = Field(0, ge=0, le=1024, description="CPU threads; 0 is as many as torch takes")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
     devices: int = Field(1, ge=1, le=1024, description="how many devices share the batch")
-    precision: Literal["32-true", "bf16-mixed"] = Field("32-true", description="arithmetic of the nets")
+    precision: Literal["32-true", "32-fast", "bf16-mixed"] = Field(
+        "32-true",
+        description="arithmetic of the nets; 32-fast: 32 bits, but what matrix products read is rounded to bf16 (TF32 on GPUs)",
+    )
 
     @model_validator(mode="after")
     def _refuse_idle(self) -> Self:

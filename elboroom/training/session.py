@@ -43,6 +43,8 @@ from elboroom.training.spec import Spec, split
 from elboroom.training.warm import warm_start
 from elboroom.training.watches import Halving, Plateau, held_out
 
+FAST, MIXED = "32-fast", "bf16-mixed"  # of --precision
+
 
 class Progress(Protocol):
     """What shows a run as it goes."""
@@ -181,12 +183,13 @@ def launch(ready: Prepared, folder: Path, bar: Bar = Silence) -> None:
     These read the tokeniser that the folder has by now.
     """
     fit, kind = ready.spec.fit, device_of(ready.spec.fit)
-    if fit.devices == 1 and fit.precision == "32-true":
+    if fit.devices == 1 and fit.precision != MIXED:
         return _train(torch.device(kind), nullcontext, ready, folder, bar)
     from lightning_fabric import Fabric  # takes two seconds to import
 
     strategy = "auto" if fit.devices == 1 else "ddp_spawn"
-    fabric = Fabric(accelerator=kind, devices=fit.devices, strategy=strategy, precision=fit.precision)
+    autocast: Any = MIXED if fit.precision == MIXED else "32-true"
+    fabric = Fabric(accelerator=kind, devices=fit.devices, strategy=strategy, precision=autocast)
     os.environ["PYTHONSAFEPATH"] = "1"  # the processes import nothing from the current folder
     try:
         ready_or_not = ready if fit.devices == 1 else None
@@ -254,7 +257,7 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
         return fit.rate(step) * (halving.share if halving else 1.0)
 
     loop = Loop(method, batches, fit.seed, autocast, rate if fit.moves_rate else None, fit.accumulate)
-    with interruptible() as stop, closing(show):
+    with interruptible() as stop, closing(show), products(fit):
         _run(loop, spec, start, recorder, checkpoints if first else None, folder, show, stop)
 
 
@@ -286,7 +289,7 @@ def _run(
             looking = [watch for watch in method.watches if step % watch.every == 0]
             verdicts = [watch.look(method.at(step - 1), step) for watch in looking]
             recorder.add(step - 1, logged | {k: v for watch in looking for k, v in watch.told().items()})
-            asked, ended, best = stop(), any(verdicts), any(watch.improved for watch in looking)
+            asked, ended, best = stop(), method.ended(verdicts, step), any(watch.improved for watch in looking)
             due = step % fit.checkpoint_every == 0 or step == spec.until or ended
             if due or step % fit.log_every == 0 or best:
                 show(step, recorder.flush())
@@ -311,6 +314,17 @@ def _run(
             seconds = time.perf_counter() - began
             rate = (step - start) * fit.batch_size / seconds
             write_json(folder / "timing.json", {"from": start, "to": step, "seconds": seconds, "examples_per_s": rate})
+
+
+@contextmanager
+def products(fit: Fit) -> Iterator[None]:
+    """Inside, matrix products are as `--precision` has them; where a processor has none that are faster, they are exact."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if fit.precision == FAST else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @contextmanager

@@ -97,11 +97,14 @@ class Staircase(Weight):
 
 
 class After(Weight):
-    """Another schedule, begun at step `start`; its first value before that."""
+    """Another schedule, begun at step `start`, or when the stage that it is of begins; its first value before that."""
 
     def __init__(self, start: int, schedule: Weight) -> None:
         super().__init__()
         self.start, self.schedule = start, schedule
+
+    def begin(self, step: int) -> None:
+        self.start = step
 
     def now(self, step: int) -> float | Tensor:
         return self.schedule.now(max(0, step - self.start))

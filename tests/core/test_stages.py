@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from elboroom.build.parts import Choices, Parts
-from elboroom.core.method import adam, descend
+from elboroom.core.method import Method, Watch, adam, descend
 from elboroom.core.objective import Term, logged
 from elboroom.core.stages import Stages, model_state
 from elboroom.data.dataset import About, DataSet, Reals
@@ -153,3 +153,58 @@ def test_a_schedule_begins_later() -> None:
     later = After(10, Linear(0.5, 1, 4))
     assert [later.now(step) for step in (0, 10, 12, 14, 20)] == [0.5, 0.5, 0.75, 1.0, 1.0]
     assert "from step 10" in later.extra_repr()
+
+
+class Over(Watch):
+    """Ends its stage after step 2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every = 1
+        self.register_buffer("at", torch.tensor(0))
+
+    def look(self, method: Method, step: int) -> bool:
+        if step == 2:
+            self.at.fill_(step)
+        return step == 2
+
+    @property
+    def over(self) -> int:
+        return int(self.at)
+
+
+def watched(seed: int = 0) -> Stages:
+    torch.manual_seed(seed)
+    about = About("v", "vectors", (5,), 40, {}, 0)
+    first, then = (Parts(about, Choices(latent=2)).vae() for _ in range(2))
+    early = descend(first, nll() + 0.0 * kl())
+    early.watch(Over())
+    stages = Stages(early, descend(then, nll() + After(5, Linear(0, 1, 2)) * kl()), 5)
+    stages.prepare(adam(1e-2))
+    return stages
+
+
+def steps(stages: Stages, data: DataSet, start: int, end: int) -> list[float]:
+    """Steps with their watches, as a run takes them: the weights of the KL that were logged."""
+    run, seen = loop(stages, data), []
+    for step in range(start, end):
+        seen.append(float(run.step(step).get("kl.weight", 0)))  # in the first stage it has none
+        assert not stages.ended([watch.look(stages.at(step), step + 1) for watch in stages.watches], step + 1)
+    return seen
+
+
+def test_a_watch_of_the_first_stage_ends_that_alone_and_the_second_begins_its_schedule(data: DataSet) -> None:
+    assert steps(watched(), data, 0, 6) == [0, 0, 0, 0.5, 1, 1]
+
+
+@pytest.mark.parametrize("half", [1, 2, 4])
+def test_a_stage_that_ended_early_is_restored_bit_for_bit(data: DataSet, half: int) -> None:
+    whole = watched()
+    steps(whole, data, 0, half)
+    kept = copied(whole.state())
+    steps(whole, data, half, 6)
+    again = watched(seed=1)
+    check_state(again, kept)
+    again.restore(kept)
+    steps(again, data, half, 6)
+    assert all(torch.equal(a, b) for a, b in zip(whole.state().values(), again.state().values(), strict=True))

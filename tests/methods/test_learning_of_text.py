@@ -35,3 +35,17 @@ def test_codes_have_several_directions_where_published_beginnings_leave_one(tmp_
     assert directions(ours) > 3
     assert directions(published) < 2
     assert ours.log[-1]["nll"] < published.log[-1]["nll"] - 2
+
+
+@pytest.mark.slow
+def test_the_first_stage_ends_once_it_learns_nothing_more_of_the_validation_split(tmp_path: Path) -> None:
+    few = SENTENCES[::6]  # which an autoencoder learns by heart
+    told: dict[str, Any] = SMALL | {"holdout": 0.5, "steps": 400, "pretraining": 0.9, "log_every": 10}
+    run = elboroom.train("ae-pretrained-free-bits", few, tmp_path / "early", **told)
+    seen = [line["nll_valid"] for line in run.log if "nll_valid" in line]
+    began = next(line["step"] for line in run.log if "kl_hinge" in line)
+    assert began < 300
+    assert min(seen) < seen[-1]
+    assert len(seen) - 1 - seen.index(min(seen)) == 2, "two looks without a better one"
+    late = elboroom.train("ae-pretrained-free-bits", few, tmp_path / "late", **told, pretraining_patience=0)
+    assert next(line["step"] for line in late.log if "kl_hinge" in line) > 360
