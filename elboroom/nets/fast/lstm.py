@@ -1,8 +1,9 @@
 """The LSTM over packed sentences: PyTorch's layer, weights and values, computed the way that a CPU likes best.
 
 * PyTorch's own kernel is the fastest where sentences are nearly of one length, as those of a bucket are: they are padded;
-* otherwise, and for copies that share their words, the recurrence is ours and no pad is read: a step works on the
-  sentences that are still going on (see Packing);
+* otherwise, for copies that share their words, and where products may be fast (--precision 32-fast), of which the kernel
+  knows nothing, the recurrence is ours and no pad is read: a step works on the sentences that are still going on (see
+  Packing);
 * both can be differentiated twice, which the kernel alone cannot.
 """
 
@@ -40,7 +41,8 @@ def run(
     if x.device.type != "cpu":
         return library(cell, x, sizes, state, beside, added)
     longest, rows = len(sizes), sizes[0]
-    if len(x) == sum(sizes) and longest * rows <= PADDED * len(x):
+    exact = torch.get_float32_matmul_precision() == "highest"  # and not --precision 32-fast
+    if exact and len(x) == sum(sizes) and longest * rows <= PADDED * len(x):
         return _padded(cell, x, sizes, state, beside, added)
     return _ragged(cell, x, sizes, state, beside, added)
 

@@ -71,6 +71,25 @@ def test_the_lstm_is_that_of_pytorch(kind: torch.dtype, shape: str, copies: int,
         torch.testing.assert_close(a, b, atol=close, rtol=close)
 
 
+def test_fast_products_are_taken_by_our_recurrence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's kernel would take them exact, and slowly."""
+    cell, sizes, (x, h, c), z, _ = layer(torch.float32, 1, 2, shape="even")
+    exact = lstm.run(cell, x, sizes, (h, c), z)
+
+    def kernel(*given: object) -> Tensor:
+        raise AssertionError("the kernel was asked")
+
+    monkeypatch.setattr(lstm, "_padded", kernel)
+    with pytest.raises(AssertionError, match="the kernel was asked"):
+        lstm.run(cell, x, sizes, (h, c), z)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        fast = lstm.run(cell, x, sizes, (h, c), z)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    torch.testing.assert_close(fast, exact, atol=2e-2, rtol=0)
+
+
 def test_the_library_is_one_sentence_after_another() -> None:
     """Packed as here, PyTorch's layer reads each sentence by itself."""
     cell, sizes, (x, h, c), z, _ = layer(torch.float64, 1, 2)
