@@ -1,6 +1,6 @@
 """Own data with no option but --data: is a reconstruction by the default VAE better than by principal components?
 
-    python -m benchmarks.own_data                        # all six sets, with the defaults
+    python -m benchmarks.own_data                        # all sets, with the defaults
     python -m benchmarks.own_data digits cancer          # some of them
     python -m benchmarks.own_data --before --steps 2000  # with the defaults that there were before
 
@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib import cbook
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageEnhance
 from sklearn.datasets import load_breast_cancer, load_digits, load_sample_images
 
 import elboroom
@@ -52,6 +53,23 @@ def photos(folder: Path) -> Path:
     return made
 
 
+def portraits(folder: Path) -> Path:
+    """300 photos of 64 x 64 of one person: matplotlib's sample picture, each time held a little differently."""
+    made = folder / "portraits"
+    made.mkdir(parents=True, exist_ok=True)
+    with cbook.get_sample_data("grace_hopper.jpg") as file:
+        picture = Image.open(file).convert("RGB").crop((40, 0, 472, 432))
+    rng = np.random.default_rng(0)
+    for number in range(300):
+        angle, zoom, light = rng.uniform(-10, 10), rng.uniform(0.6, 0.9), rng.uniform(0.7, 1.2)
+        side = zoom * picture.width
+        left, top = rng.uniform(0, picture.width - side, 2)
+        turned = picture.rotate(angle, Image.Resampling.BICUBIC)
+        piece = turned.crop((int(left), int(top), int(left + side), int(top + side))).resize((SIDE, SIDE))
+        ImageEnhance.Brightness(piece).enhance(light).save(made / f"{number:03}.png")
+    return made
+
+
 def digits(folder: Path) -> Path:
     """scikit-learn's digits as they come: 8 x 8, whole numbers from 0 to 16, as float64."""
     np.save(folder / "digits.npy", load_digits().images)
@@ -68,7 +86,7 @@ def cancer(folder: Path) -> Path:
     return folder / "cancer.csv"
 
 
-MAKE = {"photos": photos, "digits": digits, "cancer": cancer}
+MAKE = {"photos": photos, "portraits": portraits, "digits": digits, "cancer": cancer}
 NAMES = ("freyfaces", "fashion-mnist", "omniglot", *MAKE)
 
 

@@ -27,6 +27,7 @@ PLANS = [
     Plan("sentences-wae-s", "wae-s"),
     Plan("sentences-bn-vae-0.6", "bn-vae", {"gamma": 0.6}),
     Plan("sentences-free-bits-12", "free-bits", {"target": 12.0, "unit": "per_dim", "reduce": "sample"}),
+    Plan("sentences-ae-pretrained-free-bits-8", "ae-pretrained-free-bits", {"target": 8.0}),
     Plan("sentences-beta-tcvae", "beta-tcvae", {"alpha": 0.1, "beta": 0.5, "gamma": 0.1}),
     Plan("sentences-factor-vae", "factor-vae"),
 ]

@@ -25,6 +25,12 @@ class Memory(NamedTuple):
     states: Tensor  # (B, L, M)
     mask: Tensor  # (B, L)
 
+    @property
+    def trimmed(self) -> Memory:
+        """As long as the longest context in it: sums over a memory are rounded in blocks, which depend on its length."""
+        longest = int(self.mask.any(0).nonzero().max()) + 1
+        return self if longest == self.mask.shape[1] else Memory(self.states[:, :longest], self.mask[:, :longest])
+
     def of(self, order: Tensor) -> Memory:
         """The memory of these rows."""
         return Memory(self.states[order], self.mask[order])

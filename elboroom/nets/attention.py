@@ -1,7 +1,7 @@
 """Attention over a memory: the states of a context that a decoder looks at before it says a word.
 
-What a mask leaves out has no weight, whatever it holds. How much of it there is moves rounding alone: sums over a memory
-are made in blocks, which depend on its length.
+What a mask leaves out has no weight, whatever it holds, and columns that no context reaches are cut off first: a longer
+padding changes no bit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Attention(nn.Module):
 
     def prepared(self, memory: Memory) -> tuple[Tensor, ...]:
         """Keys, states and mask: what every look at this memory needs."""
-        return self.keys(memory.states), memory.states, memory.mask
+        states, mask = memory.trimmed
+        return self.keys(states), states, mask
 
     def forward(self, h: Tensor, keys: Tensor, states: Tensor, mask: Tensor) -> Tensor:
         """(B, T, H) -> (B, T, H)."""
@@ -65,8 +66,9 @@ class CrossAttention(nn.Module):
 
     def prepared(self, memory: Memory) -> tuple[Tensor, ...]:
         """Keys and values, (N, heads, L, width / heads) each, and the mask, (N, L)."""
-        key, value = self.inputs(memory.states).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        return key, value, memory.mask
+        states, mask = memory.trimmed
+        key, value = self.inputs(states).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return key, value, mask
 
     def forward(self, h: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         """(N, T, width) -> (N, T, width)."""
