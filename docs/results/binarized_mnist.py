@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from records import Plan, records, work
+from records import Plan, publish, records, work
 
 EPOCH = 500  # steps of batch 100
 EPOCHS = 100
@@ -49,8 +49,9 @@ def main(words: list[str]) -> None:
     else:
         from binarized_mnist_page import page
 
-        found = records(plan.name for plan in PLANS)
-        (Path(__file__).parent / "binarized-mnist.md").write_text(page(found, EPOCHS))
+        names = [plan.name for plan in PLANS]
+        text = page(records(names), EPOCHS)
+        publish("binarized-mnist.md", text, names, "binarized-mnist-", "binarized_mnist.py")
 
 
 if __name__ == "__main__":

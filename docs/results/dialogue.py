@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from answers import not_yet, values
-from records import KEPT, Plan, chosen, records, work
+from records import KEPT, Plan, chosen, publish, records, work
 from tables import Records, table
 
 from elboroom.data.sequences import CONTEXT
@@ -133,4 +133,5 @@ def _seen(found: Records) -> list[str]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["train"]:
         work(chosen(PLANS, sys.argv[2:]), measure, DATA, **COMMON)
-    (HERE / "dialogue.md").write_text(page(records(plan.name for plan in PLANS)), encoding="utf-8")
+    names = [plan.name for plan in PLANS]
+    publish("dialogue.md", page(records(names)), names, "dialogue-", "dialogue.py")

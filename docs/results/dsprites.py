@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from records import Plan, again, records, work
+from records import Plan, again, publish, records, work
 
 STEPS = 20_000
 COMMON: dict[str, Any] = {"steps": STEPS, "batch_size": 64, "lr": 5e-4, "threads": 1, "net": "burgess", "latent": 10}
@@ -89,7 +89,8 @@ def main(words: list[str]) -> None:
     else:
         from dsprites_page import page
 
-        (Path(__file__).parent / "dsprites.md").write_text(page(records(plan.name for plan in PLANS), STEPS))
+        names = [plan.name for plan in PLANS]
+        publish("dsprites.md", page(records(names), STEPS), names, "dsprites-", "dsprites.py")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from made import hours
 from records import outdated
 
 from elboroom.commands.recommend import PURPOSES
@@ -225,18 +226,17 @@ def _noise(told: dict[str, Any]) -> str:
 
 
 def counted(folder: Path = HERE / "runs") -> str:
-    """How many runs stand behind each page, and how many of them have defaults of before."""
-    rows = []
+    """How many runs stand behind each page, how many of them have defaults of before, and what they took."""
+    rows, total = [], 0.0
     for data, begins, what, link in PAGES:
-        specs = [
-            json.loads((place / "spec.json").read_text())
-            for place in folder.glob(f"{begins}*")
-            if (place / "spec.json").exists()
-        ]
-        old = sum(map(outdated, specs))
-        number = f"{len(specs) - old}" + (f", and {old} with earlier defaults" if old else "")
-        rows.append(f"| {data} | {number} | {what} | [{link}]({link}) |")
-    return "\n".join(["| data | runs | measured | page |", f"|{' --- |' * 4}", *rows])
+        places = [place for place in folder.glob(f"{begins}*") if (place / "spec.json").exists()]
+        old = sum(outdated(json.loads((place / "spec.json").read_text())) for place in places)
+        number = f"{len(places) - old}" + (f", and {old} with earlier defaults" if old else "")
+        spent = sum(hours(place) or 0.0 for place in places)
+        total += spent
+        rows.append(f"| {data} | {number} | {what} | {spent:.1f} | [{link}]({link}) |")
+    head = ["| data | runs | measured | core-hours | page |", f"|{' --- |' * 5}"]
+    return "\n".join([*head, *rows, "", f"Training took {total:.0f} core-hours in all."])
 
 
 PAGES = (

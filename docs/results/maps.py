@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from maps_page import timed_ways
-from records import KEPT, ROOT, Plan, again, claimed, records, work
+from records import KEPT, ROOT, Plan, again, claimed, publish, records, work
 from records import train as train_plan
 
 ONE = {"threads": 1}
@@ -360,4 +360,4 @@ if __name__ == "__main__":
 
     known = found()
     figure(known, STRENGTHS, Path(__file__).parent / "maps-trade-off.png")
-    Path(__file__).with_suffix(".md").write_text(page(known, list(BASES), list(FACTORS), STRENGTHS), encoding="utf-8")
+    publish("maps.md", page(known, list(BASES), list(FACTORS), STRENGTHS), ROWS, "maps-", "maps.py")

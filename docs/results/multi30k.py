@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from language import measure
-from records import Plan, chosen, records, work
+from records import Plan, chosen, publish, records, work
 
 COMMON: dict[str, Any] = {  # the rest is what `elbo train` does where nothing is said
     "min_count": 2,
@@ -95,7 +95,7 @@ def main(words: list[str]) -> None:
         from language_page import multi30k
 
         names = [plan.name for plan in PLANS]
-        (Path(__file__).parent / "multi30k.md").write_text(multi30k(records(names), names))
+        publish("multi30k.md", multi30k(records(names), names), names, "multi30k-", "multi30k.py")
 
 
 if __name__ == "__main__":

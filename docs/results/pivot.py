@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import style
 import translation
-from records import KEPT, ROOT, Plan, claimed, records, work
+from records import KEPT, ROOT, Plan, claimed, publish, records, work
 from records import train as train_plan
 from style_page import COLUMNS, REFERENCES, scores
 from tables import Records, table
@@ -172,4 +172,5 @@ if __name__ == "__main__":
         train(sys.argv[2:])
     kept = KEPT / ROUND / "found.json"
     known = json.loads(kept.read_text()) if kept.exists() else {}
-    (HERE / "pivot.md").write_text(page(records(plan.name for plan in PLANS), known), encoding="utf-8")
+    names = [plan.name for plan in PLANS]
+    publish("pivot.md", page(records(names), known), names, "pivot-", "pivot.py")

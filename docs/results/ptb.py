@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from language import measure
-from records import Plan, chosen, records, work
+from records import Plan, chosen, publish, records, work
 
 COMMON: dict[str, Any] = {  # the rest is what `elbo train` does where nothing is said
     "embed": 256,
@@ -54,7 +54,7 @@ def main(words: list[str]) -> None:
         from language_page import ptb
 
         names = [plan.name for plan in PLANS]
-        (Path(__file__).parent / "ptb.md").write_text(ptb(records(names), names))
+        publish("ptb.md", ptb(records(names), names), names, "ptb-", "ptb.py")
 
 
 if __name__ == "__main__":

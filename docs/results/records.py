@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import made
+
 import elboroom
 from elboroom.commands.progress import Bar
 from elboroom.runs.run import Run
@@ -66,6 +68,7 @@ def keep(run: Run, name: str) -> None:
     for file in ("spec.json", "metrics.json", "timing.json", "sentences.json", "edits.json"):
         if (run.folder / file).exists():  # where it was trained is nobody's business
             (folder / file).write_text((run.folder / file).read_text().replace(f"{ROOT}/", ""))
+    (folder / made.FILE).write_text(json.dumps(made.here(), indent=1) + "\n")
     log = run.log
     step = max(1, len(log) // LINES)
     thin = log[::step] if log[-1] in log[::step] else [*log[::step], log[-1]]
@@ -84,6 +87,12 @@ def records(names: Iterable[str]) -> dict[str, dict[str, Any]]:
                 "log": [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()],
             }
     return found
+
+
+def publish(page: str, text: str, names: Iterable[str], prefix: str, script: str) -> None:
+    """Writes a page, with how each of its rows was made at its end."""
+    text = text.rstrip("\n") + "\n" + made.section(names, prefix, script)
+    (KEPT.parent / page).write_text(text, encoding="utf-8")
 
 
 def chosen(plans: list[Plan], names: list[str]) -> list[Plan]:

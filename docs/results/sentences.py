@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from language import write
-from records import KEPT, Plan, chosen, outdated, records, work
+from records import KEPT, Plan, chosen, outdated, publish, records, work
 from tables import OTHERS, SCORES, rows
 
 STEPS = 10_000
@@ -114,7 +114,7 @@ def main(words: list[str]) -> None:
     if words[:1] == ["train"]:
         work(chosen(PLANS, words[1:]), measure, "sentences", **COMMON)
     else:
-        (Path(__file__).parent / "sentences.md").write_text(page(known()))
+        publish("sentences.md", page(known()), (plan.name for plan in PLANS), "sentences-", "sentences.py")
 
 
 if __name__ == "__main__":

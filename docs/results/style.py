@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from records import Plan, records, work
+from records import Plan, publish, records, work
 
 from elboroom.evaluate.transfer.exact import has_grammar
 
@@ -176,5 +176,5 @@ if __name__ == "__main__":
         from style_page import page
 
         plans = (ON_SENTENCES, ON_YELP, ON_CAPTIONS)
-        known = records(plan.name for some in plans for plan in some)
-        Path(__file__).with_suffix(".md").write_text(page(known, *plans), encoding="utf-8")
+        names = [plan.name for some in plans for plan in some]
+        publish("style.md", page(records(names), *plans), names, "style-", "style.py")

@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from answers import not_yet, values
-from records import KEPT, Plan, records, work
+from records import KEPT, Plan, publish, records, work
 from tables import Records
 
 from elboroom.data.sequences import CONTEXT
@@ -90,4 +90,4 @@ if __name__ == "__main__":
             named = [plan for plan in plans if not sys.argv[2:] or plan.name in sys.argv[2:]]
             work(named, measure, f"multi30k-{way}", **COMMON)
     names = [plan.name for plans in PLANS.values() for plan in plans]
-    (HERE / "translation.md").write_text(page(records(names)), encoding="utf-8")
+    publish("translation.md", page(records(names)), names, "translation-", "translation.py")

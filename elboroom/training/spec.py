@@ -166,7 +166,8 @@ class Spec(BaseModel):
         flags["label_kinds"] = ",".join(f"{name}={kind}" for name, kind in self.data.get("label_kinds", {}).items())
         flags |= self.reading.model_dump(exclude_defaults=True)
         flags |= Photos(**self.data["photos"]).model_dump(exclude_defaults=True) if self.data.get("photos") else {}
-        flags |= {k: v for k, v in self.options.items() if v != self._default(k)}
+        defaults = {o.name: o.default_for(self.about.kind) for o in self.card.options}
+        flags |= {k: v for k, v in self.options.items() if k in defaults and v != defaults[k]}  # not what went since
         flags |= self.model.model_dump(exclude_defaults=True) | self.fit.model_dump(exclude_defaults=True)
         chosen = suited(self.about, {}, card(self.method).autoencoder)  # where it is not said
         flags |= {k: v for k, v in (*self.model, *self.fit) if k in chosen}
@@ -187,9 +188,6 @@ class Spec(BaseModel):
             return {}
         mine = self.reading.model_dump() | self.model.model_dump() | self.fit.model_dump() | self.options
         return {name: mine[name] for name in sets if name in mine} | {"recipe": self.recipe}
-
-    def _default(self, name: str) -> Any:
-        return next(o.default_for(self.about.kind) for o in self.card.options if o.name == name)
 
     def write(self, folder: Path) -> None:
         """Keeps it in the run's folder."""

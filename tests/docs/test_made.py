@@ -1,0 +1,64 @@
+"""How rows of pages were made: a command that the command line takes, hours of the whole run, and how its loss ended."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from elboroom.training.spec import Spec
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "docs" / "results" / "runs"
+RECORDS = sorted(place.parent.name for place in KEPT.glob("*/spec.json"))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "results")
+    return importlib.import_module("made")
+
+
+def record(folder: Path, losses: list[float], **timing: float) -> None:
+    folder.mkdir(parents=True)
+    (folder / "spec.json").write_text((KEPT / "style-yelp-ae" / "spec.json").read_text())
+    lines = [json.dumps({"step": 10 * (n + 1), "loss": loss}) + "\n" for n, loss in enumerate(losses)]
+    (folder / "log.jsonl").write_text("".join(lines))
+    (folder / "timing.json").write_text(json.dumps(timing))
+
+
+def test_every_record_says_how_it_was_made() -> None:
+    for name in RECORDS:
+        told = json.loads((KEPT / name / "made.json").read_text())
+        assert {"date", "commit", "processor"} == {*told}, name
+        words = shlex.split(Spec.read(KEPT / name).command)
+        assert words[:2] == ["elbo", "train"], name
+        assert not any(word.startswith("/") for word in words), name
+
+
+def test_hours_are_those_of_the_whole_run(made: ModuleType, tmp_path: Path) -> None:
+    record(tmp_path / "whole", [1.0] * 40, **{"from": 0, "to": 400, "seconds": 3600.0})
+    record(tmp_path / "resumed", [1.0] * 40, **{"from": 300, "to": 400, "seconds": 900.0})
+    assert made.hours(tmp_path / "whole") == made.hours(tmp_path / "resumed") == 1.0
+    (tmp_path / "whole" / "timing.json").unlink()
+    assert made.hours(tmp_path / "whole") is None
+
+
+def test_rows_say_whether_a_run_still_learns(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made, "KEPT", tmp_path)
+    record(tmp_path / "x-falls", [100.0 - n for n in range(40)], **{"from": 0, "to": 400, "seconds": 360.0})
+    record(tmp_path / "x-flat", [100.0, *[1.0, 1.1] * 20], **{"from": 0, "to": 400, "seconds": 360.0})
+    text = made.section(["x-falls", "x-flat", "x-none"], "x-", "x.py")
+    falls, flat = (
+        next(line for line in text.splitlines() if line.startswith(f"| {name} ")) for name in ("falls", "flat")
+    )
+    assert falls.endswith("| not kept | not kept | not kept | 0.10 | still falls |")
+    assert flat.endswith("| settled |")
+    assert "`elbo train style-ae --data yelp-sentiment" in falls
+    assert "0.2 core-hours" in text
+    assert "none" not in text
+    assert made.section([], "x-", "x.py") == ""
