@@ -7,7 +7,7 @@ from statistics import mode
 
 from language import shown
 from records import KEPT, outdated
-from tables import EFFECTIVE, Records, measured, old_errors, table
+from tables import EFFECTIVE, Records, measured, old_errors, rounding, table
 
 LIKELIHOOD = {
     "log_likelihood": "NLL",
@@ -291,11 +291,11 @@ def ptb(records: Records, planned: Iterable[str]) -> str:
 Mikolov's split: 42,068 sentences to train, 3,370 for validation, 3,761 (82,430 tokens) to test. LSTM 256/256, 32 dimensions,
 20 epochs, all else as `elbo train` has it where nothing is said ([defaults](../defaults.md#text)): trunk c, Adam 3e-3 with a
 cosine, batch 32, schedules scaled to the run, the weights of the last step. Floors and targets are 8 nats where no other
-number is said; a number in a name is gamma, kappa or the target; flow-prior has two draws, vamp-vae 100 pseudo-inputs. One of
-the runs by hand:
+number is said; a number in a name is gamma, kappa or the target; flow-prior has two draws, vamp-vae 100 pseudo-inputs.
+{rounding({name.removeprefix("ptb-"): record for name, record in records.items()})} One of the runs by hand:
 
 ```sh
-elbo train bn-vae --data ptb --gamma 0.6 --embed 256 --hidden 256 --latent 32 --epochs 20
+elbo train bn-vae --data ptb --gamma 0.6 --embed 256 --hidden 256 --latent 32 --epochs 20 --precision 32-fast
 elbo eval runs/bn-vae-ptb-0 --metrics likelihood,text --samples 100
 ```
 

@@ -21,6 +21,7 @@ COMMON: dict[str, Any] = {  # the rest is what `elbo train` does where nothing i
     "hidden": 256,
     "latent": 32,
     "epochs": 20,
+    "precision": "32-fast",
     "threads": 1,
 }
 FLOOR = {"target": 8.0, "unit": "per_dim", "reduce": "sample"}

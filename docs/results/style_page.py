@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from records import KEPT, Plan
-from tables import Record, Records, table
+from tables import Record, Records, rounding, table
 
 WAITING = "not yet run"
 COLUMNS = {
@@ -138,13 +138,7 @@ given one. The two styles are hard to tell apart, as the accuracy of the classif
 
 
 def _precision(known: Records, plans: list[Plan]) -> str:
-    """Which runs were trained with rounded products of matrices."""
-    there = [plan for plan in plans if plan.name in known]
-    exact = [_says(plan) for plan in there if known[plan.name]["spec"]["fit"]["precision"] == "32-true"]
-    if len(exact) == len(there):
-        return "Products of matrices are exact."
-    said = "In training, products of matrices are rounded (`--precision 32-fast`)"
-    return f"{said}, but for {'; '.join(exact)}." if exact else f"{said}."
+    return rounding({_says(plan): known[plan.name] for plan in plans if plan.name in known})
 
 
 def _says(plan: Plan) -> str:

@@ -83,6 +83,15 @@ def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *body])
 
 
+def rounding(found: Records) -> str:
+    """Which runs, by what they are called, were trained with rounded products of matrices."""
+    exact = [name for name, record in found.items() if record["spec"]["fit"]["precision"] == "32-true"]
+    if len(exact) == len(found):
+        return "Products of matrices are exact."
+    said = "In training, products of matrices are rounded (`--precision 32-fast`)"
+    return f"{said}, but for {', '.join(exact)}." if exact else f"{said}."
+
+
 def rows(records: Records, prefix: str, columns: dict[str, str]) -> str:
     """The table of some numbers of every run."""
     body = ([n.removeprefix(prefix), *(shown(value(r, key), key) for key in columns)] for n, r in records.items())
