@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
+from commanded import accept
 from PIL import Image
 from shell import elbo
 
-from elboroom import cli
 from elboroom.methods import cards
 from elboroom.training.recipe import recipes
 
@@ -103,16 +102,7 @@ def test_a_command_is_one_that_there_is(page: Path, words: list[str]) -> None:
         rest = ["vae" if word == "mine" else word for word in rest if word not in ("--beta", "2")]
     if rest[:2] == ["train", "--recipe"]:
         rest = ["train", recipes()[rest[2]].usual_method(), *rest[1:]]
-    command = typer.main.get_command(cli.app)
-    names, context = [], None
-    while True:
-        context = command.make_context(
-            " ".join(["elbo", *names]), [*rest], parent=context
-        )  # which refuses what is wrong
-        if not hasattr(command, "get_command"):
-            return
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        names.append(name)
+    accept(rest)
 
 
 def staged(folder: Path) -> None:
