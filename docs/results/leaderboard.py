@@ -251,6 +251,7 @@ PAGES = (
         "accuracy, content, fluency, exact answers",
         "style.md",
     ),
+    ("sentiment from few labels", "labels-", "a probe of codes with 100 to 10,000 labels", "labels.md"),
     ("replies of DailyDialog", "dialogue-", "IW-100 given the context, measures of ten replies", "dialogue.md"),
     ("captions translated", "translation-", "BLEU", "translation.md"),
     ("captions through French in another style", "pivot-", "as of style", "pivot.md"),
