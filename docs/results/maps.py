@@ -2,8 +2,8 @@
 
 `python docs/results/maps.py train` trains and measures what is left of the plan, in the order of the page, or with names behind
 it those runs alone and the bases that they stand on; several processes share it. `again NAME ...` measures these anew, and
-`time` times edits and steps of training; both train what is not in runs/ any more. `python docs/results/maps.py` writes maps.md
-from the records.
+`time [sentiment turkcorpus asset]` times edits and steps of training; both train what is not in runs/ any more.
+`python docs/results/maps.py` writes maps.md from the records.
 """
 
 from __future__ import annotations
@@ -313,8 +313,11 @@ def remeasure(names: list[str]) -> None:
             again([ROWS[name].plan], ROWS[name].measure)
 
 
-def take_times() -> None:
-    """Times the edits of the table of sentiment and the steps of that of simplification, each in one process."""
+TIMED = ["sentiment", "turkcorpus", "asset"]  # tables
+
+
+def take_times(tables: list[str]) -> None:
+    """Times the edits of the table of sentiment and the steps of those of simplification, each in one process."""
     import maps_times
 
     import elboroom
@@ -322,16 +325,16 @@ def take_times() -> None:
     def there(rows: list[Row]) -> bool:
         return all((not row.base or ROWS[row.base].ready()) and row.ready() for row in rows)
 
-    if there(SENTIMENT):
+    if "sentiment" in tables and there(SENTIMENT):
         runs = {row.name: elboroom.load(row.plan.folder) for row in SENTIMENT}
         ways = {title: (runs[name], way) for title, (name, way) in timed_ways(STRENGTHS).items()}
         texts = maps_times.negatives(runs["maps-yelp-dae"], "sentiment", TO["to"])
         maps_times.keep(
             KEPT / "maps-yelp-times" / "edits.json", maps_times.of_edits(ways, texts, "sentiment", TO["to"])
         )
-    for data in ("turkcorpus", "asset"):
+    for data in TIMED[1:]:
         rows = [row for row in SIMPLER if row.base == f"maps-{data}-dae"]
-        if there(rows):
+        if data in tables and there(rows):
             told = maps_times.of_steps({row.name: row.plan.folder for row in rows})
             maps_times.keep(KEPT / f"maps-{data}-times" / "edits.json", told)
 
@@ -348,14 +351,15 @@ def found() -> dict[str, dict[str, Any]]:
 
 if __name__ == "__main__":
     said, names = sys.argv[1:2], sys.argv[2:]
-    if unknown := [name for name in names if name not in ROWS]:
-        sys.exit(f"there is no row {unknown[0]}; there are {', '.join(ROWS)}")
+    there_are = TIMED if said == ["time"] else [*ROWS]
+    if unknown := [name for name in names if name not in there_are]:
+        sys.exit(f"there is no {unknown[0]}; there are {', '.join(there_are)}")
     if said == ["train"]:
         train(names)
     if said == ["again"]:
         remeasure(names)
     if said == ["time"]:
-        take_times()
+        take_times(names or TIMED)
     from maps_page import figure, page
 
     known = found()
