@@ -80,8 +80,8 @@ three times as long as real ones.
 ## Simplification
 
 `turkcorpus` and `asset`: 1,800 sources to learn from, far less than published, and not comparable with the published rows.
-Base: `dae --drop 0.1` on the simplifications; 10 epochs each, `--precision 32-fast`. Time is CPU time of a step of training,
-all runs in turns, as a ratio to emb2emb.
+Base: `dae --drop 0.1` on the simplifications; 10 epochs each, `--precision 32-fast`. Time is CPU time of a step of training
+with exact products, all runs in turns, as a ratio to emb2emb.
 
 {_simple(known)}
 

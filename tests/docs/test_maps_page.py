@@ -149,7 +149,9 @@ def test_time_trains_what_is_gone_and_writes_the_record(
     monkeypatch.setattr(maps, "SENTIMENT", list(small.values()))
     monkeypatch.setattr(maps, "SIMPLER", [])
     monkeypatch.setattr(maps, "ROWS", small)
-    maps.take_times()
+    maps.take_times(["asset"])
+    assert not (tmp_path / "maps-yelp-times").exists(), "of that table alone"
+    maps.take_times(["sentiment"])
     told = json.loads((tmp_path / "maps-yelp-times" / "edits.json").read_text())
     assert list(told["ways"]) == list(page.timed_ways(maps.STRENGTHS))
     assert told["settings"]["batch"] > 0
