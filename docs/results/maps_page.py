@@ -329,11 +329,12 @@ def _by_heart(known: Records) -> str:
         base, run = known.get(f"maps-{data}-dae"), known.get(f"maps-{data}-emb2emb")
         if base and run:
             trained, tested = base["log"][-1]["nll"], base["metrics"]["distortion"]["value"]
+            again, sari = base["edits"]["base"]["exact"], run["metrics"]
             parts.append(
                 f"The base of {data} has learnt its sentences by heart: {trained:.0f} nats a sentence in training, "
-                f"{tested:.0f} on the test split, of which it writes {base['edits']['base']['exact']:.1%} again word for word. "
-                f"What no row can encode none can simplify: the source as it is has a SARI of "
-                f"{run['metrics']['sari_of_source']['value']:.1f}, a reference {run['metrics']['sari_of_reference']['value']:.1f}."
+                f"{tested:.0f} on the test split, of which it writes {again:.1%} again word for word. "
+                "What no row can encode none can simplify: the source as it is has a SARI of "
+                f"{sari['sari_of_source']['value']:.1f}, a reference {sari['sari_of_reference']['value']:.1f}."
             )
     return "".join(f"\n\n{part}" for part in parts)
 
