@@ -68,6 +68,12 @@ def test_its_command_makes_it_again(sentences: DataSet) -> None:
     assert "--decay none" in spec.command
 
 
+def test_its_command_has_no_option_that_is_gone(sentences: DataSet) -> None:
+    spec = spec_of(sentences)
+    old = spec.model_copy(update={"options": spec.options | {"gone": 3}})
+    assert old.command == spec.command
+
+
 def test_a_run_from_before_an_option_does_what_it_did(sentences: DataSet, tmp_path: Path) -> None:
     run = elboroom.train("ae-pretrained-free-bits", sentences, tmp_path / "run", **SMALL)
     assert run.spec.options["first"] == "point"
