@@ -211,20 +211,37 @@ def figure(known: Records, strengths: tuple[float, ...], path: Path) -> None:
     line = _curve(known, strengths)
     axes.plot([bleu for _, bleu in line], [accuracy for accuracy, _ in line], color="0.7", zorder=0)
     weights = {f"emb2emb, style weight {weight:g}" for weight in strengths}
-    for title, told in points:
-        own = title in weights  # left of the curve; the others right of their points
-        place = (told["transfer_self_bleu"], told["transfer_accuracy"])
-        axes.scatter(*place, s=20, color="C0" if own else "C1")
-        side: dict[str, Any] = (
-            {"ha": "right", "va": "top", "xytext": (-5, -2)}
-            if own
-            else {"ha": "left", "va": "bottom", "xytext": (5, 2)}
-        )
-        text = title.removeprefix("emb2emb, ") if own else title
-        axes.annotate(text, place, fontsize=7, textcoords="offset points", **side)
+    places = {title: (told["transfer_self_bleu"], told["transfer_accuracy"]) for title, told in points}
+    for title, place in places.items():
+        axes.scatter(*place, s=20, color="C0" if title in weights else "C1")
     axes.margins(x=0.25)
     axes.set(xlabel="self-BLEU", ylabel="accuracy of the independent classifier")
+    drawn.draw_without_rendering()  # which settles where a point lies
+    _named(axes, {title: place for title, place in places.items() if title in weights}, "right")
+    _named(axes, {title: place for title, place in places.items() if title not in weights}, "left")
     drawn.savefig(path, dpi=150)
+
+
+LINE = 9.0  # points from one label to the next
+
+
+def _named(axes: Any, places: dict[str, tuple[float, float]], side: str) -> None:
+    """Labels on one side of their points, of the curve below and of the others above, each clear of the one over it."""
+    own, last = side == "right", float("inf")
+    unit = 72 / axes.figure.dpi
+    for title, place in sorted(places.items(), key=lambda item: -item[1][1]):
+        y = unit * axes.transData.transform(place)[1]
+        at = min(y + (-2 if own else 2), last - LINE)
+        last = at
+        axes.annotate(
+            title.removeprefix("emb2emb, ") if own else title,
+            place,
+            fontsize=7,
+            textcoords="offset points",
+            xytext=(-5 if own else 5, at - y),
+            ha=side,
+            va="top" if own else "bottom",
+        )
 
 
 def _figure(known: Records) -> str:
