@@ -35,7 +35,7 @@ STRENGTHS = (0.1, 0.5, 0.9, 0.95, 0.99)
 BASES: dict[str, dict[str, Any]] = {
     "ae": {},
     "dae": {"drop": 0.1},
-    "daae": {"drop": 0.1},
+    "daae": {"drop": 0.1, "lam": 0.1},
     "vae": {},
     "wae-s": {},
     "free-bits": {"target": 12.0},

@@ -23,7 +23,7 @@ COMMON: dict[str, Any] = {"steps": STEPS, "embed": 64, "hidden": 128, "latent": 
 PLANS = [
     Plan("sentences-ae", "ae"),
     Plan("sentences-dae", "dae", {"drop": 0.1}),
-    Plan("sentences-daae", "daae", {"drop": 0.1}),
+    Plan("sentences-daae", "daae", {"drop": 0.1, "lam": 0.1}),
     Plan("sentences-wae-s", "wae-s"),
     Plan("sentences-bn-vae-0.6", "bn-vae", {"gamma": 0.6}),
     Plan("sentences-free-bits-12", "free-bits", {"target": 12.0, "unit": "per_dim", "reduce": "sample"}),
