@@ -53,7 +53,7 @@ BST = [
     Plan("pivot-bst-given", "bst", {"decoders": "given"}),
     Plan("pivot-bst-unguided", "bst", {"guide": 0.0}),
 ]
-BESIDE = [Plan("pivot-cae", "cae", {"latent": 136}), style.ON_CAPTIONS[0]]
+BESIDE = [Plan("pivot-cae", "cae", {"latent": 136, "lr": 1e-3, "clip": 5.0, "epochs": 12}), style.ON_CAPTIONS[0]]
 PLANS = [*BST, *BESIDE]
 SHOWN, PAIRS = "sentences.json", 20
 TRIP = {"unknown_english": "of the captions, to the translation to French", "unknown_french": "of the French, to bst"}
