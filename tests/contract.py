@@ -61,7 +61,11 @@ AT_WORK: dict[str, dict[str, Any]] = {
     "bst": {"latent": None, "pretraining": 0.25},  # so that it is in its second stage half-way
     "cae": {"gate": 100.0},  # so that its critics are listened to from the first step on
     "cvae-bow": {"act": True},
-    "ae-pretrained-free-bits": {"pretraining": 0.25, "target": 0.01},  # so that it is in its second stage half-way
+    "ae-pretrained-free-bits": {  # so that it is in its second stage half-way; what ends a first stage has a test of its own
+        "pretraining": 0.25,
+        "pretraining_patience": 0,
+        "target": 0.01,
+    },
     "free-bits": {"target": 0.01},  # kl starts above it, so that a prior given labels is taught
     "vamp-vae": {"pseudo_inputs": 20},  # 500 would make the steps of one method as long as those of ten
     "apo-vae-vamp": {"pseudo_inputs": 20},
