@@ -213,6 +213,27 @@ def test_each_of_two_sliders_keeps_its_last_value(two: str, visit: Callable[...,
     assert wanted == pytest.approx([0.9, -0.8], abs=1e-4)
 
 
+def test_a_path_that_is_asked_for_while_another_is_drawn_takes_its_place(two: str, visit: Callable[..., Any]) -> None:
+    page = visit(f"{two}#run=0&pin=row%3A1&pin=row%3A2&pin=row%3A3")
+    ready(page)
+    page.wait_for_selector(".strip button")
+    page.evaluate("""async () => {
+      const paths = elboroom.panels[0].paths, show = paths.show.bind(paths);
+      let last = null;
+      paths.show = (...given) => {
+        paths.show = show;
+        const shown = show(...given);
+        paths.to.value = "2";
+        last = paths.refresh();
+        return shown;
+      };
+      await paths.refresh();
+      await last;
+    }""")
+    ends = page.evaluate("(() => { const p = elboroom.panels[0].paths; return [p.way.z.at(-1), p.points[2].z]; })()")
+    assert ends[0] == pytest.approx(ends[1], abs=1e-5)
+
+
 def test_an_address_keeps_paths_edits_the_window_of_the_map_and_the_second_run(
     two: str, visit: Callable[..., Any]
 ) -> None:

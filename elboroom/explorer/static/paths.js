@@ -13,6 +13,7 @@ export class Paths {
     this.points = [];
     /** @type {any} */
     this.way = null;
+    this.turn = 0; // counts the paths that were asked for
     this.list = make("div", { class: "pins" });
     this.strip = make("div", { class: "strip", role: "list", "aria-label": "The path" });
     const choice = (/** @type {string} */ label) => make("select", { "aria-label": label, onchange: () => void this.refresh() });
@@ -83,6 +84,7 @@ export class Paths {
 
   async refresh() {
     const { panel } = this, [a, b] = [this.points[Number(this.from.value)], this.points[Number(this.to.value)]];
+    const turn = ++this.turn;
     this.way = null;
     if (this.tools.hidden || !a || !b) {
       this.strip.replaceChildren();
@@ -92,15 +94,16 @@ export class Paths {
     await panel.app.trying(async () => {
       const spherical = this.curve.value === "spherical", u = a.u;
       const answer = await panel.server.ask("path", { a: a.z, b: b.z, points: 9, spherical, u });
+      if (turn !== this.turn) return; // another path was asked for meanwhile
       this.way = { z: answer.facts.z, at: answer.facts.at, u, spherical };
-      await this.show(answer);
+      await this.show(answer, u);
       await this.combine();
       panel.map?.mark();
     });
   }
 
-  /** @param {{facts: any, bytes: ArrayBuffer}} answer */
-  async show(answer) {
+  /** @param {{facts: any, bytes: ArrayBuffer}} answer @param {Record<string, string>} u */
+  async show(answer, u) {
     const { facts } = answer, { kind } = this.panel.sheet;
     this.strip.classList.toggle("lines", kind === "tokens");
     this.sentences = facts.sentences ?? [];
@@ -110,7 +113,6 @@ export class Paths {
       if (sprite) draw(stage.canvas, sprite, k);
       else if (kind === "tokens") write(stage.text, facts.sentences[k], k ? facts.sentences[k - 1] : null);
       else void stage.show(answer, k);
-      const u = this.way.u;
       return make("button", { class: "frame", role: "listitem", title: "Take it in hand", onclick: () => void this.panel.app.trying(() => this.panel.open({ kind: "code", z, u })) }, stage.element);
     }));
   }
@@ -142,6 +144,7 @@ export class Paths {
   async combine() {
     if (this.analogy.hidden) return;
     const [a, b, c] = [this.a, this.b, this.c].map((choice) => this.points[Number(choice.value)]);
+    if (!a || !b || !c) return; // a pin went meanwhile
     const answer = await this.panel.server.ask("analogy", { a: a.z, b: b.z, c: c.z, u: c.u });
     this.sum = { z: answer.facts.z, u: c.u };
     await this.result.show(answer, 0);
