@@ -147,9 +147,9 @@ def page(found: Records, trip: dict[str, float]) -> str:
         "beam of 5, and writes from it, in either style, on the frozen encoder of our own `seq2seq` from French. `cae` and "
         "`style-vae` read the caption itself. The plan is `docs/results/pivot.py`; measures are those of "
         "[style.md](style.md), and so is the row of `style-vae`.",
-        "`cae` is a game that its critics can win, and then the autoencoder unlearns. Tried: at 2e-3 for 20 epochs, critics at 5e-4, "
-        "reconstruction fell to 52 nats until step 1,000 and stood at 84 by step 1,750; at 1e-3 with `--clip 5` it fell to 51 nats "
-        "until step 1,800 and was back at 57 by step 2,050. The row has critics at 1e-4 and 7 epochs.",
+        "`cae` is a game that its critics can win, and then the autoencoder unlearns. Tried: at 2e-3 for 20 epochs, critics at "
+        "5e-4, reconstruction fell to 52 nats until step 1,000 and stood at 84 by step 1,750; at 1e-3 with `--clip 5` it fell "
+        "to 51 nats until step 1,800 and was back at 57 by step 2,050. The row has critics at 1e-4 and 7 epochs.",
         "## There and back",
         _trip(trip),
         "## The whole test split",
