@@ -172,8 +172,8 @@ def _kept(found: Records) -> str:
         return ""
     told = " and ".join(f"{record['log'][-1]['nll']:.0f}" for record in (own, other))
     return (
-        f" It keeps little of a caption: reconstruction is at {told} nats in training, of `cae` and of `style-vae`. As published, "
-        "z reaches its decoder by the first state alone; that of `style-vae` reads it beside every word."
+        f" It keeps little of a caption: reconstruction is at {told} nats in training, of `cae` and of `style-vae`. As "
+        "published, z reaches its decoder by the first state alone; that of `style-vae` reads it beside every word."
     )
 
 

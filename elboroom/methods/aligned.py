@@ -43,7 +43,8 @@ def cae(
     z and an embedding of the label of --given start the decoder; another label gives the sentence another style. For each
     style a critic (a CNN on sequences of states) tells the states in which the decoder reads real text of that style from
     those in which it writes, by soft words, text that was transferred to it. States are read without dropout. With rho 0
-    this is `ae --given LABEL --inject state`. Needs a recurrent decoder.
+    this is `ae --given LABEL --inject state`. Needs a recurrent decoder. Where its nll rises again, the critics have won: on
+    captions `--lr 1e-3 --clip 5 --critic-lr 1e-4` held.
 
     rho: weight of passing for real text, in nats a sentence
     temperature: of the Gumbel-softmax that makes soft words
