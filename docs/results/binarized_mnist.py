@@ -51,7 +51,7 @@ def main(words: list[str]) -> None:
 
         names = [plan.name for plan in PLANS]
         text = page(records(names), EPOCHS)
-        publish("binarized-mnist.md", text, names, "binarized-mnist-", "binarized_mnist.py")
+        publish("binarized-mnist", text, names)
 
 
 if __name__ == "__main__":

@@ -134,4 +134,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["train"]:
         work(chosen(PLANS, sys.argv[2:]), measure, DATA, **COMMON)
     names = [plan.name for plan in PLANS]
-    publish("dialogue.md", page(records(names)), names, "dialogue-", "dialogue.py")
+    publish("dialogue", page(records(names)), names)

@@ -90,7 +90,7 @@ def main(words: list[str]) -> None:
         from dsprites_page import page
 
         names = [plan.name for plan in PLANS]
-        publish("dsprites.md", page(records(names), STEPS), names, "dsprites-", "dsprites.py")
+        publish("dsprites", page(records(names), STEPS), names)
 
 
 if __name__ == "__main__":

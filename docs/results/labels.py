@@ -109,4 +109,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["train"]:
         work(chosen(PLANS, sys.argv[2:]), measure, "yelp-sentiment", **COMMON)
     known = [plan.name for plan in PLANS]
-    publish("labels.md", page(records(known)), known, "labels-", "labels.py")
+    publish("labels", page(records(known)), known)

@@ -19,15 +19,20 @@ from elboroom.training.spec import Spec
 HERE = Path(__file__).parent
 KEPT = HERE / "runs"
 FILE = "made.json"
+UNKNOWN = "x86-64, 2 cores"  # of rows from before a record told how it was made
 HEAD = ["run", "command", "kept", "commit", "processor", "core-hours", "its loss at the end"]
 
 
 def here() -> dict[str, str]:
-    """Today, the commit that is checked out, and the machine."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=7", "HEAD"], cwd=HERE, capture_output=True, text=True, check=True
-    )
-    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit.stdout.strip(), "processor": processor()}
+    """Today, the commit that is checked out, where git is there to tell, and the machine."""
+    try:
+        said = subprocess.run(
+            ["git", "rev-parse", "--short=7", "HEAD"], cwd=HERE, capture_output=True, text=True, check=True
+        )
+        commit = said.stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "not kept"
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "processor": processor()}
 
 
 def processor() -> str:
@@ -52,21 +57,21 @@ def _threads(folder: Path) -> int:
     return json.loads((folder / "spec.json").read_text())["fit"].get("threads") or 2
 
 
-def section(names: Iterable[str], prefix: str, script: str) -> str:
-    """The last section of a page; names: of its runs in their order, which begin with the prefix."""
+def section(page: str, names: Iterable[str]) -> str:
+    """The last section of a page, of the runs of these names, in their order."""
     there = [name for name in names if (KEPT / name / "spec.json").exists()]
     if not there:
         return ""
-    body = [[name.removeprefix(prefix), *_row(KEPT / name)] for name in there]
-    spent = [hours(KEPT / name) for name in there]
-    known = [each for each in spent if each is not None]
-    missing = f", without {len(spent) - len(known)} that were not timed" if len(known) < len(spent) else ""
+    body = [[name.removeprefix(f"{page}-"), *_row(KEPT / name)] for name in there]
+    known = [spent for name in there if (spent := hours(KEPT / name)) is not None]
+    missing = f", without {len(there) - len(known)} that were not timed" if len(known) < len(there) else ""
     return f"""
 ## How each row was made
 
-The command trains a row; `python docs/results/{script} train` trains, measures and keeps what has no record. In all
-{sum(known):.1f} core-hours of training{missing}. A loss that fell clearly in the last quarter of a run, as `elbo doctor`
-tells it, falls still.
+The command trains a row; `python docs/results/{page.replace("-", "_")}.py train` trains, measures and keeps what has no record.
+In all {sum(known):.1f} core-hours of training{missing}. A loss that fell clearly in the last quarter of a run, as `elbo doctor`
+tells it, falls still. Where the processor is "{UNKNOWN}", nothing was written down when the row was kept: the date is that
+of the last change of its record, the commit the one before.
 
 {table(HEAD, body)}
 """

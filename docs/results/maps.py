@@ -364,4 +364,4 @@ if __name__ == "__main__":
 
     known = found()
     figure(known, STRENGTHS, Path(__file__).parent / "maps-trade-off.png")
-    publish("maps.md", page(known, list(BASES), list(FACTORS), STRENGTHS), ROWS, "maps-", "maps.py")
+    publish("maps", page(known, list(BASES), list(FACTORS), STRENGTHS), ROWS)

@@ -95,7 +95,7 @@ def main(words: list[str]) -> None:
         from language_page import multi30k
 
         names = [plan.name for plan in PLANS]
-        publish("multi30k.md", multi30k(records(names), names), names, "multi30k-", "multi30k.py")
+        publish("multi30k", multi30k(records(names), names), names)
 
 
 if __name__ == "__main__":

@@ -192,4 +192,4 @@ if __name__ == "__main__":
     kept = KEPT / ROUND / "found.json"
     known = json.loads(kept.read_text()) if kept.exists() else {}
     names = [plan.name for plan in PLANS]
-    publish("pivot.md", page(records(names), known), names, "pivot-", "pivot.py")
+    publish("pivot", page(records(names), known), names)

@@ -55,7 +55,7 @@ def main(words: list[str]) -> None:
         from language_page import ptb
 
         names = [plan.name for plan in PLANS]
-        publish("ptb.md", ptb(records(names), names), names, "ptb-", "ptb.py")
+        publish("ptb", ptb(records(names), names), names)
 
 
 if __name__ == "__main__":

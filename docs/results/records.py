@@ -89,10 +89,10 @@ def records(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def publish(page: str, text: str, names: Iterable[str], prefix: str, script: str) -> None:
+def publish(page: str, text: str, names: Iterable[str]) -> None:
     """Writes a page, with how each of its rows was made at its end."""
-    text = text.rstrip("\n") + "\n" + made.section(names, prefix, script)
-    (KEPT.parent / page).write_text(text, encoding="utf-8")
+    text = text.rstrip("\n") + "\n" + made.section(page, names)
+    (KEPT.parent / f"{page}.md").write_text(text, encoding="utf-8")
 
 
 def chosen(plans: list[Plan], names: list[str]) -> list[Plan]:

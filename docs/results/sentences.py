@@ -114,7 +114,7 @@ def main(words: list[str]) -> None:
     if words[:1] == ["train"]:
         work(chosen(PLANS, words[1:]), measure, "sentences", **COMMON)
     else:
-        publish("sentences.md", page(known()), (plan.name for plan in PLANS), "sentences-", "sentences.py")
+        publish("sentences", page(known()), (plan.name for plan in PLANS))
 
 
 if __name__ == "__main__":

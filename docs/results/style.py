@@ -177,4 +177,4 @@ if __name__ == "__main__":
 
         plans = (ON_SENTENCES, ON_YELP, ON_CAPTIONS)
         names = [plan.name for some in plans for plan in some]
-        publish("style.md", page(records(names), *plans), names, "style-", "style.py")
+        publish("style", page(records(names), *plans), names)

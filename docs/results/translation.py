@@ -90,4 +90,4 @@ if __name__ == "__main__":
             named = [plan for plan in plans if not sys.argv[2:] or plan.name in sys.argv[2:]]
             work(named, measure, f"multi30k-{way}", **COMMON)
     names = [plan.name for plans in PLANS.values() for plan in plans]
-    publish("translation.md", page(records(names)), names, "translation-", "translation.py")
+    publish("translation", page(records(names)), names)

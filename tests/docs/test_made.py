@@ -11,6 +11,8 @@ from types import ModuleType
 import pytest
 from commanded import accept
 
+import elboroom
+from elboroom.data.dataset import DataSet
 from elboroom.training.spec import Spec
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,20 @@ def test_every_record_says_how_it_was_made() -> None:
         assert not any(word.startswith("/") for word in words), name
 
 
+def test_what_is_kept_says_how_it_was_made(
+    made: ModuleType, pixels: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = importlib.import_module("records")
+    monkeypatch.setattr(records, "KEPT", tmp_path / "kept")
+    run = elboroom.train("vae", pixels, tmp_path / "run", steps=2, batch_size=8, latent=3, threads=1)
+    records.keep(run, "vae")
+    told = json.loads((tmp_path / "kept" / "vae" / "made.json").read_text())
+    assert told["processor"].endswith("cores")
+    assert told == made.here()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert made.here()["commit"] == "not kept", "without git a run is kept all the same"
+
+
 def test_hours_are_those_of_the_whole_run(made: ModuleType, tmp_path: Path) -> None:
     record(tmp_path / "whole", [1.0] * 40, **{"from": 0, "to": 400, "seconds": 3600.0})
     record(tmp_path / "resumed", [1.0] * 40, **{"from": 300, "to": 400, "seconds": 900.0})
@@ -54,7 +70,7 @@ def test_rows_say_whether_a_run_still_learns(made: ModuleType, tmp_path: Path, m
     monkeypatch.setattr(made, "KEPT", tmp_path)
     record(tmp_path / "x-falls", [100.0 - n for n in range(40)], **{"from": 0, "to": 400, "seconds": 360.0})
     record(tmp_path / "x-flat", [100.0, *[1.0, 1.1] * 20], **{"from": 0, "to": 400, "seconds": 360.0})
-    text = made.section(["x-falls", "x-flat", "x-none"], "x-", "x.py")
+    text = made.section("x", ["x-falls", "x-flat", "x-none"])
     falls, flat = (
         next(line for line in text.splitlines() if line.startswith(f"| {name} ")) for name in ("falls", "flat")
     )
@@ -62,5 +78,5 @@ def test_rows_say_whether_a_run_still_learns(made: ModuleType, tmp_path: Path, m
     assert flat.endswith("| settled |")
     assert "`elbo train style-ae --data yelp-sentiment" in falls
     assert "0.2 core-hours" in text
-    assert "none" not in text
-    assert made.section([], "x-", "x.py") == ""
+    assert "| none |" not in text
+    assert made.section("x", []) == ""
