@@ -28,6 +28,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_sample_images
 import elboroom
 
 SIDE = 64  # pixels of a photo
+MIDDLE = 0.95  # of the light on portraits
 BEFORE = {
     "likelihood": "auto",
     "net": "auto",
@@ -54,12 +55,16 @@ def photos(folder: Path) -> Path:
 
 
 def portraits(folder: Path) -> Path:
-    """300 photos of 64 x 64 of one person: matplotlib's sample picture, each time held a little differently."""
+    """300 photos of 64 x 64 of one person: matplotlib's sample picture, each time held a little differently.
+
+    Beside them labels.csv: whether a photo is light or dark, and to which side the head leans.
+    """
     made = folder / "portraits"
     made.mkdir(parents=True, exist_ok=True)
     with cbook.get_sample_data("grace_hopper.jpg") as file:
         picture = Image.open(file).convert("RGB").crop((40, 0, 472, 432))
     rng = np.random.default_rng(0)
+    labels = ["file,light,lean"]
     for number in range(300):
         angle, zoom, light = rng.uniform(-10, 10), rng.uniform(0.6, 0.9), rng.uniform(0.7, 1.2)
         side = zoom * picture.width
@@ -67,6 +72,8 @@ def portraits(folder: Path) -> Path:
         turned = picture.rotate(angle, Image.Resampling.BICUBIC)
         piece = turned.crop((int(left), int(top), int(left + side), int(top + side))).resize((SIDE, SIDE))
         ImageEnhance.Brightness(piece).enhance(light).save(made / f"{number:03}.png")
+        labels.append(f"{number:03}.png,{'light' if light > MIDDLE else 'dark'},{'left' if angle > 0 else 'right'}")
+    (made / "labels.csv").write_text("\n".join(labels) + "\n")
     return made
 
 
@@ -116,13 +123,13 @@ def measure(run: Any, most: int = 10_000) -> dict[str, float]:
     return found
 
 
-def sheet(images: NDArray[np.float32], columns: int = 12) -> Image.Image:
+def sheet(images: NDArray[np.float32], columns: int = 12, zoom: int = 2) -> Image.Image:
     """Images (n, C, H, W) side by side."""
     n, c, high, wide = images.shape
     grid = images.clip(0, 1).reshape(n // columns, columns, c, high, wide).transpose(0, 3, 1, 4, 2)
     flat = (255 * grid.reshape(n // columns * high, columns * wide, c)).astype(np.uint8)
     picture = Image.fromarray(flat if c == 3 else flat[..., 0])
-    return picture.resize((2 * picture.width, 2 * picture.height), Image.Resampling.NEAREST)
+    return picture.resize((zoom * picture.width, zoom * picture.height), Image.Resampling.NEAREST)
 
 
 def row(name: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:

@@ -255,6 +255,7 @@ PAGES = (
     ("replies of DailyDialog", "dialogue-", "IW-100 given the context, measures of ten replies", "dialogue.md"),
     ("captions translated", "translation-", "BLEU", "translation.md"),
     ("captions through French in another style", "pivot-", "as of style", "pivot.md"),
+    ("faces", "faces-", "reconstruction beside PCA, edits", "faces.md"),
     ("maps of codes", "maps-", "edits of reviews, sentences, images; simplification", "maps.md"),
 )
 HEAD = """# Results

@@ -130,6 +130,8 @@ def test_words_that_stay_tell_the_rest_of_a_sentence_or_do_not(monkeypatch: pyte
         "binarized_mnist",
         "dialogue",
         "dsprites",
+        "faces",
+        "labels",
         "maps",
         "multi30k",
         "pivot",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from elboroom.latent.fgim import fgim
+from elboroom.latent.fgim import HALVINGS, SURE, fgim
 
 
 def log_p(z: Tensor) -> Tensor:
@@ -32,6 +32,16 @@ def test_the_smallest_step_that_succeeds_is_taken_and_what_is_sure_stays() -> No
     assert stuck.steps.item() == torch.tensor(1e-4).item(), "the one that gets nearest"
 
 
+def test_a_step_that_is_far_too_long_ends_where_the_classifier_is_just_sure() -> None:
+    """And still is: the gradient beyond the boundary is no guide to how far."""
+    z = torch.tensor([[-1.0, -1.0], [-40.0, 3.0]])
+    found = fgim(z, log_p, [100.0], iterations=30)
+    p = log_p(found.codes).exp()
+    assert found.sure.all()
+    assert (p >= SURE - 1e-6).all()
+    assert (found.codes.sum(1) < 7.2).all(), "6.9 is enough, and whole steps end beyond 80"
+
+
 def test_what_becomes_of_one_does_not_depend_on_its_batch() -> None:
     z = torch.randn(16, 5) - 1
     head = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
@@ -55,5 +65,5 @@ def test_nothing_is_worked_out_for_what_is_sure_already() -> None:
     assert found.sure.all()
     assert counted[0] == 9
     assert counted[1] == 3, "those of the one code that is not sure"
-    assert counted[-1] == 1, "the step that is too small"
-    assert len(counted) == 5
+    assert counted[4] == 1, "the step that is too small"
+    assert counted[5:] == [3] * HALVINGS, "then where the last step of each ends"
