@@ -60,6 +60,11 @@ BESIDE = [
 PLANS = [*BST, *BESIDE]
 SHOWN, PAIRS = "sentences.json", 20
 TRIP = {"unknown_english": "of the captions, to the translation to French", "unknown_french": "of the French, to bst"}
+PUBLISHED = [
+    ["gender", "60.40", "57.04", "2.42", "2.81"],
+    ["political slant", "75.82", "88.01", "2.79", "2.87"],
+    ["sentiment", "80.43", "87.22", "3.09", "3.18"],
+]
 
 
 def captions() -> None:
@@ -157,6 +162,8 @@ def page(found: Records, trip: dict[str, float]) -> str:
         scores(found, PLANS, COLUMNS),
         "## The captions of Li et al. 2018, with one human rewriting each",
         scores(found, PLANS, REFERENCES, " references"),
+        "Published (Prabhumoye et al. 2018, other data: what can be compared is the order of the two):",
+        table(["", "accuracy of CAE", "of BST", "fluency of CAE, by people", "of BST"], PUBLISHED),
     ]
     for plan in (plan for plan in PLANS if (KEPT / plan.name / SHOWN).exists()):
         entries = json.loads((KEPT / plan.name / SHOWN).read_text())

@@ -145,10 +145,11 @@ class Parts:
             raise Problem(f"{self.about.name} has no context to read; say which column holds it: --context-column")
 
     def answering(self, attention: str = "none") -> Parts:
-        """The same parts with the context given, for methods that are made for one."""
+        """The same parts with the context given, for methods that are made for one; convolutions do not attend to it."""
         self.require_context()
         names, chosen = dict.fromkeys([CONTEXT, *self.choices.given_names]), self.option("attention")
-        update = {"given": ",".join(names), "attention": attention if chosen == "auto" else chosen}
+        own = "none" if self.net == "dilated" else attention
+        update = {"given": ",".join(names), "attention": own if chosen == "auto" else chosen}
         return replace(self, choices=self.choices.model_copy(update=update))
 
     def refuse_unread(self, method: str) -> None:

@@ -23,6 +23,10 @@ def pseudo_inputs(parts: Parts, net: nn.Module, count: int | None = None) -> Pse
 
     Where the data is not at hand (a checkpoint has them) they are noise. Neither takes from the noise of the weights.
     """
+    if parts.context is not None:
+        raise Problem(
+            "pseudo-inputs have no context to be read with; use --prior mog or flow, or remove --given context"
+        )
     tokens = parts.about.kind == "tokens"
     count = count or (100 if tokens else 500)
     u: Tensor | None = torch.zeros(count, parts.given) if parts.given else None

@@ -94,4 +94,6 @@ def the_label(parts: Parts) -> tuple[str, int]:
     names = parts.choices.given_names
     if len(names) != 1 or not parts.given:
         raise Problem(f"this method changes one label, and --given names {len(names)}; name one")
+    if names[0] not in parts.about.labels:
+        raise Problem(f"this method changes a label, and --given {names[0]} is none; name a label")
     return names[0], parts.about.labels[names[0]]

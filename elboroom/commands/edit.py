@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elboroom.commands.latent import EMPTY, As, Given, labels_of, tell_unknown
-from elboroom.commands.output import Folder, Handed, Json, Seed, SplitName, print_json
+from elboroom.commands.output import Folder, Handed, Json, Seed, SplitName, print_json, warn
 from elboroom.core.problem import Problem
+
+if TYPE_CHECKING:
+    from elboroom.runs.run import Run
 
 
 def edit(
@@ -53,20 +56,33 @@ def edit(
             if said is not None:
                 raise Problem(f"--{flag} is for sentences; this model is of images or vectors")
         x, shown = images(run, given, n, split, seed, 10)
-        grid = np.stack([shown, run.edit(x, u=labels_of(run, labels, len(shown)), **how)])
+        u = labels_of(run, labels, len(shown))
+        grid = np.stack([shown, run.edit(x, u=u, **how)])
+        _tell_missed(run, grid[1], label, to, u)
         return arrays(run, grid, out, "edit", json, axes=pairs(grid, "edited"))
     if out is not None:
         raise Problem("--out is for images; sentences go to standard output")
     own = sentences_of(given, file, n, split)
     before = own or run.sentences(n or 10, split, seed)
-    made = run.edit(
-        before,
-        u=labels_of(run, labels, len(before)),
-        decoding=None if beam is None else Beam(beam, unknown=False),
-        **how,
-    )
+    u = labels_of(run, labels, len(before))
+    reads = run.model.conditioner is not None and not own  # of which the context is needed too
+    rows = run.examples(n or 10, split, seed) if reads else before
+    made = run.edit(rows, u=u, decoding=None if beam is None else Beam(beam, unknown=False), **how)
     tell_unknown(run, own)
+    _tell_missed(run, made, label, to, u)
     if json:
         return print_json([{"input": a, "output": b} for a, b in zip(before, made, strict=True)])
     made = [text or EMPTY for text in made]
     print("\n".join(made) if own else "\n\n".join(f"{a}\n{b}" for a, b in zip(before, made, strict=True)))
+
+
+def _tell_missed(run: Run, made: Any, label: str, to: str | None, u: Any) -> None:
+    """Says how many edits did not take."""
+    from elboroom.runs.edit import missed
+
+    count, value = missed(run, made, label, to, u)
+    if count:
+        warn(
+            f"{count} of {len(made)}, read again, are not told as {value} by the classifier of codes: try --strength 1.5 or "
+            "another --by"
+        )

@@ -230,6 +230,10 @@ class Method(nn.Module):
         """The method that a run ends in: itself. Of a Stages, the second."""
         return self
 
+    def spell(self, step: int, steps: int) -> tuple[int, int]:
+        """From which step to which a learning rate falls along one curve, in a run of so many: all of it."""
+        return 0, steps
+
     def at(self, step: int) -> Method:
         """The method in charge of a step: itself. A Stages names one of its stages."""
         return self

@@ -41,6 +41,11 @@ class LatentModel(nn.Module):
         self.heads = nn.ModuleDict(heads)
         self.conditioner = conditioner
 
+    @property
+    def readers(self) -> list[nn.Module]:
+        """What reads the context: the conditioner, where there is one."""
+        return [] if self.conditioner is None else [self.conditioner]
+
     def condition(self, batch: Batch) -> Condition:
         """What the nets see beside x."""
         if batch.condition is not None:

@@ -28,5 +28,7 @@ class Contested(LatentModel):
     """A latent model beside the critic that its rate is read off, so that whoever measures the model can ask it too."""
 
     def __init__(self, model: LatentModel, critic: DualCritic) -> None:
-        super().__init__(model.posterior, model.prior, model.likelihood)
+        super().__init__(
+            model.posterior, model.prior, model.likelihood, model.sizes, dict(model.heads), model.conditioner
+        )
         self.critic = critic

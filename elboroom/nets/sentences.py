@@ -119,7 +119,9 @@ def decoder(
         raise Problem(f"skip connections of z need a recurrent decoder, which {name} is not; use --net lstm or gru")
     if pair.writer == "dilated":
         if attention != "none":
-            raise Problem("convolutions do not attend to a context; use --net lstm, gru or transformer")
+            raise Problem(
+                "convolutions do not attend to a context; use --net lstm, gru or transformer, or --attention none"
+            )
         _injection(name, inject, DilatedDecoder.INJECTIONS)
         return DilatedDecoder(
             vocabulary,

@@ -28,6 +28,7 @@ from elboroom.evaluate.text.bleu import bleu
 from elboroom.evaluate.verdicts import Verdict
 from elboroom.families.gaussian import NoPrior
 from elboroom.families.pixels import Normal
+from elboroom.runs.edit import maps_in_the_end
 from elboroom.runs.run import Run
 from elboroom.training.batches import batch_of
 from elboroom.training.spec import Spec, flag
@@ -150,7 +151,7 @@ class Patient:
 def examine(run: Run, rows: int = ROWS) -> list[Verdict]:
     """What every look found, in order; a look that this model has no numbers for says nothing."""
     patient, found = Patient(run, rows), list[Verdict]()
-    for look in LOOKS:
+    for look in OF_MAPS if maps_in_the_end(run) else LOOKS:
         with suppress(Problem):
             found += look(patient)
     return found
@@ -318,3 +319,4 @@ def losses(run: Run) -> list[float]:
 LOOKS: tuple[Callable[[Patient], Iterator[Verdict]], ...] = (
     _collapse, _doubled, _far, _overfit, _learning, _likelihood, _pca, _reconstructions, _words,
 )  # fmt: skip
+OF_MAPS = (_learning, _words)  # what a run writes whose codes are mapped is meant to differ from what it reads

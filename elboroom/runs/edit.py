@@ -14,6 +14,7 @@ from elboroom.core.stages import Stages
 from elboroom.families.decoding import Decoding, Greedy
 from elboroom.families.mapped import Mapped, Moved
 from elboroom.runs.attribute import attribute, codes_of
+from elboroom.runs.inputs import as_batch
 
 if TYPE_CHECKING:
     from elboroom.runs.run import Run
@@ -79,7 +80,25 @@ def edited(
         decoding = Greedy(unknown=False)
     source = codes_of(run, batch)
     z = moved(run, source, label, to, by)
-    return run.decode(run.space.back(source + strength * (z - source)).numpy(), batch.u, decoding)
+    return run._decoded(run.space.back(source + strength * (z - source)), batch.u, decoding, batch.context)
+
+
+def missed(run: Run, made: Any, label: str, to: str | int | None, u: Any = None) -> tuple[int, str]:
+    """How many edits the classifier of codes does not take for the value that they were given, once they are read again.
+
+    With the value; none where a map of pairs gives no value of a label, or where a context is read too.
+    """
+    known = changes(run)
+    label, to = label or next(iter(known), ""), known.get(label or next(iter(known), "")) if to is None else to
+    if to is None or run.model.conditioner is not None:
+        return 0, ""
+    rows = [row for row, one in enumerate(made) if not isinstance(one, str) or one.strip()]  # the others are no sentence
+    found, some = attribute(run, label), [made[row] for row in rows] if run.tokeniser is not None else made[rows]
+    if run.spec.about.kind == "pixels":
+        some = np.clip(some, 0, 1)
+    given = None if u is None else np.asarray(u)[rows]
+    told = found.probabilities(codes_of(run, as_batch(run, some, given)).numpy()).argmax(1) if rows else np.zeros(0)
+    return len(made) - int((told == found.index(to)).sum()), str(to)
 
 
 def moved(run: Run, source: Tensor, label: str, to: str | int | None, by: str) -> Tensor:

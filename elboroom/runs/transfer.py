@@ -13,6 +13,7 @@ from torch import Tensor
 
 from elboroom.core.batch import Batch
 from elboroom.core.problem import Problem, unknown
+from elboroom.data.sequences import CONTEXT
 from elboroom.data.tokens import MARKERS
 from elboroom.evaluate.subject import reads_pivot
 from elboroom.families.decoding import Beam, Decoding, Greedy
@@ -22,6 +23,7 @@ from elboroom.runs.answers import Context, as_contexts, context_ids, written
 from elboroom.runs.edit import changes, check, edited
 from elboroom.runs.inputs import handed
 from elboroom.runs.media import real
+from elboroom.training.base import spelled
 
 if TYPE_CHECKING:
     from elboroom.runs.run import Run
@@ -154,6 +156,9 @@ def _translated(
     assert there is not None
     if not reads_pivot(there) or there.given:
         raise Problem(f"--through {there.folder}: {there.spec.method} is no translation; use a seq2seq without labels")
+    reads, writes = (spelled(there.tokenisers[of], sentences) for of in (CONTEXT, "x"))
+    if reads < writes:
+        raise Problem(f"--through {there.folder} is of the wrong direction: it writes the language of these sentences")
     return [one for (one,) in there.generate([[text] for text in sentences], 1, Beam(width=BEAM, unknown=False))]
 
 

@@ -154,7 +154,7 @@ def _contexts_like(data: DataSet, folder: Path, spec: Spec) -> DataSet:
     writes = kept(folder / TOKENISER)
     words = own_words(folder, spec).get(CONTEXT, writes)
     some = [" ".join(turns) for turns in data.turns(CONTEXT, data.splits["train"][:FEW])]
-    if _spelled(words, some) < _spelled(writes, some):
+    if spelled(words, some) < spelled(writes, some):
         raise Problem(
             f"the base {folder} is of the wrong direction: it writes the language of the contexts of {data.draft.name}, and "
             "has to read it"
@@ -177,7 +177,7 @@ def _known(words: Tokeniser, texts: list[str]) -> float:
     return 1 - ids.count(UNK) / max(1, len(ids))
 
 
-def _spelled(words: Tokeniser, texts: list[str]) -> float:
+def spelled(words: Tokeniser, texts: list[str]) -> float:
     """Known words for each token: the share of known ones where a token is a word, less than one where words are spelled."""
     count, ids = sum(len(text.split()) for text in texts), [i for text in texts for i in words.encode(text)]
     return (count - ids.count(UNK)) / max(1, len(ids))

@@ -122,12 +122,15 @@ class Fit(BaseModel):
         """Whether the learning rate moves."""
         return self.decay != "none" or self.warmup_steps > 0
 
-    def rate(self, step: int) -> float:
-        """The learning rate of a step by warm-up, cosine and linear; beyond the end of the run it stays as it is there."""
+    def rate(self, step: int, of: int | None = None) -> float:
+        """The learning rate of a step by warm-up, cosine and linear; beyond the end of the run it stays as it is there.
+
+        of: how many steps fall along one curve, if not all of the run.
+        """
         assert self.lr is not None
         if step < self.warmup_steps:
             return self.lr * (step + 1) / self.warmup_steps
-        done = min(1.0, (step - self.warmup_steps) / (self.steps - self.warmup_steps))
+        done = min(1.0, (step - self.warmup_steps) / max(1, (of or self.steps) - self.warmup_steps))
         left = {"cosine": (1 + math.cos(math.pi * done)) / 2, "linear": 1 - done}.get(self.decay, 1.0)
         return self.lr * (self.lr_end + (1 - self.lr_end) * left)
 

@@ -254,7 +254,8 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
     show = bar(ready) if first else Silence(ready)
 
     def rate(step: int) -> float:
-        return fit.rate(step) * (halving.share if halving else 1.0)
+        start, end = method.spell(step, fit.steps)
+        return fit.rate(step - start, end - start) * (halving.share if halving else 1.0)
 
     loop = Loop(method, batches, fit.seed, autocast, rate if fit.moves_rate else None, fit.accumulate)
     with interruptible() as stop, closing(show), products(fit):

@@ -18,8 +18,9 @@ from elboroom.core.draw import Draw
 from elboroom.core.problem import Problem
 from elboroom.data.dataset import DataSet
 from elboroom.evaluate.likelihood.measure import MOST_NATS
+from elboroom.families.decoding import Greedy
 from elboroom.families.gaussian import ConditionalNormal, Gaussian
-from elboroom.methods import card
+from elboroom.methods import card, cards
 from elboroom.terms.evidence import kl
 from elboroom.terms.given import Told, bow_nll, told_nll
 from elboroom.training.batches import batch_of
@@ -91,12 +92,54 @@ def test_a_turn_of_ten_thousand_words_is_read(bench: Bench) -> None:
     assert isinstance(one, str)
 
 
-@pytest.mark.parametrize("name", ["free-bits", "control-vae", "flow-prior", "bn-vae", "wae-d", "vmf-vae", "avb"])
+AGAINST = ("free-bits", "control-vae", "flow-prior", "bn-vae", "wae-d", "vmf-vae", "avb", "lagging-vae", "vae-svi")
+OTHERS = {  # that cannot be given a context, and what they say
+    "vamp-vae": "pseudo-inputs have no context",
+    "apo-vae-vamp": "pseudo-inputs have no context",
+    "multi-decoder": "--given context is none; name a label",
+}
+
+
+@pytest.mark.parametrize("name", [*AGAINST, "implicit-vae", "apo-vae"])
 def test_methods_against_collapse_read_a_context(bench: Bench, name: str, tmp_path: Path) -> None:
     run = bench.train(name, tmp_path / "run", given="context")
     assert run.model.conditioner is not None
     assert len(run.generate("a b", n=3)) == 3
     assert any("conditioner" in key for key in newest(run.folder).state)
+
+
+def test_rows_with_a_context_are_edited_and_answer_it_still(bench: Bench) -> None:
+    run = bench.whole("cvae")
+    rows = run.examples(4)
+    assert run.edit(rows, to="ask", label="act", strength=0.0) == run.reconstruct(rows, decoding=Greedy(unknown=False))
+    far = run.edit(rows, to="ask", label="act", strength=50.0)
+    assert len(far) == 4
+
+
+@pytest.mark.parametrize("name", CONTEXT_METHODS)
+def test_convolutions_read_a_context_without_attention(bench: Bench, name: str, tmp_path: Path) -> None:
+    if cards()[name].needs_base:
+        pytest.skip("its encoder is that of its base")
+    run = bench.train(name, tmp_path / "run", net="dilated", steps=2)
+    assert len(run.generate("a b", n=2)) == 2
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_method_that_cannot_be_given_a_context_says_why(bench: Bench, name: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=OTHERS[name]):
+        bench.train(name, tmp_path / "run", given="context")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(name for name, card in cards().items() if "tokens" in card.on))
+def test_every_method_of_text_reads_a_context_or_says_why_not(bench: Bench, name: str, tmp_path: Path) -> None:
+    try:
+        run = bench.train(name, tmp_path / "run", given="context", steps=2)
+    except Problem:
+        assert not (tmp_path / "run").exists(), "it is refused before anything is written"
+    else:
+        assert run.model.conditioner is not None
 
 
 def draw_of(bench: Bench, name: str, rows: int = 40, **options: object) -> Draw:

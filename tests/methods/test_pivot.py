@@ -147,6 +147,11 @@ def test_soft_words_that_are_sure_are_words() -> None:
     torch.testing.assert_close(guide(x), guide(longer), rtol=1e-5, atol=1e-6)  # padding is not read
 
 
+def test_a_translation_the_other_way_is_refused(trained: Run, there: Run) -> None:
+    with pytest.raises(Problem, match=r"--through .* is of the wrong direction"):
+        trained.transfer(["m1 m2"], "good", through=there)
+
+
 def test_sentences_go_through_the_pivot(captions: DataSet, trained: Run, there: Run) -> None:
     run = load(trained.folder, data=captions)
     assert run.styles() == {"style": ["bad", "good"]}

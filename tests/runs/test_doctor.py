@@ -179,6 +179,15 @@ def test_sentences_and_models_without_z_are_looked_at_too(tmp_path: Path) -> Non
     assert "collapse" not in found(elboroom.train("lm", lines, tmp_path / "lm", **small))
 
 
+def test_what_a_map_writes_is_not_held_against_what_it_reads(tmp_path: Path) -> None:
+    lines = [(f"the {thing} was {mood}", mood) for thing in ("soup", "cake", "room") for mood in ("bad", "good")] * 10
+    (tmp_path / "x.tsv").write_text("".join(f"{mood}\t{line}\n" for line, mood in lines))
+    small = {"steps": 4, "threads": 1, "log_every": 1}
+    base = elboroom.train("ae", tmp_path / "x.tsv", tmp_path / "base", latent=4, embed=4, hidden=4, **small)
+    run = elboroom.train("emb2emb", tmp_path / "x.tsv", tmp_path / "map", base=base.folder, to="good", **small)
+    assert {"learning"} >= found(run).keys()
+
+
 @pytest.mark.unhurried
 def test_a_run_with_a_style_is_looked_at_by_what_it_is(tmp_path: Path) -> None:
     """Its KL is that of both parts, q(z) is no farther from the prior than that, and what it is told to try can be tried."""

@@ -16,6 +16,7 @@ from elboroom.core.problem import Problem
 from elboroom.data import arrays
 from elboroom.data.dataset import DataSet
 from elboroom.runs import attribute as fitting
+from elboroom.runs.edit import missed
 from elboroom.runs.run import Run
 
 FIT: dict[str, Any] = {"threads": 1, "device": "cpu", "batch_size": 32, "log_every": 100}
@@ -82,6 +83,13 @@ def test_the_accuracy_is_that_of_the_head_of_the_run(base: Run, shapes: DataSet,
     assert found.head is not head
     assert torch.equal(found.head.out.weight, head.out.weight)
     assert elboroom.load(run.folder, data=shapes).attribute().accuracy == found.accuracy, "which is kept"
+
+
+def test_edits_that_did_not_take_are_counted(base: Run, shapes: DataSet) -> None:
+    x = shapes.x(np.flatnonzero(shapes.labels[:, 0] == 0)[:20]).numpy()
+    assert missed(base, x, "label", "0") == (0, "0")
+    assert missed(base, x, "", 1) == (20, "1")
+    assert missed(base, base.edit(x, to=1), "", 1)[0] < 5
 
 
 def test_strength_goes_from_the_reconstruction_along_the_offset(base: Run, shapes: DataSet) -> None:

@@ -22,6 +22,7 @@ from elboroom.build.parts import Choices, Parts
 from elboroom.core.draw import Draw
 from elboroom.core.method import Method
 from elboroom.core.problem import Problem
+from elboroom.core.stages import Stages
 from elboroom.data.arrays import dataset
 from elboroom.data.dataset import DataSet
 from elboroom.methods import card
@@ -89,6 +90,18 @@ def test_rates_rise_and_fall() -> None:
         [2.0, 0.5 + 1.5 * (1 + math.sqrt(0.5)) / 2, 1.25, 0.5, 0.5]
     )
     assert Fit(lr=2.0, steps=8, warmup_steps=2).rate(5) == 2.0
+
+
+def test_either_of_two_stages_has_a_curve_of_its_own(pixels: DataSet, tmp_path: Path) -> None:
+    """Its optimiser begins anew, and so does its rate, where the first stage was ended early too."""
+    few = {**FIT, "steps": 8, "lr": 1.0, "decay": "linear", "log_every": 1, "optimiser": "sgd", "clip": 1e-6}
+    run = train("ae-pretrained-free-bits", pixels, tmp_path / "run", pretraining=0.5, pretraining_patience=0, **few)
+    assert [line["lr"] for line in run.log] == pytest.approx([1, 0.75, 0.5, 0.25] * 2)
+    stages = card("ae-pretrained-free-bits").build(Parts(pixels.about, Choices(latent=2)), {})
+    assert isinstance(stages, Stages)
+    assert not stages.ended([True], 3)
+    assert stages.spell(2, 8) == (0, 3)
+    assert stages.spell(3, 8) == (3, 8)
 
 
 def test_the_rate_is_what_steps_take(pixels: DataSet, tmp_path: Path) -> None:
