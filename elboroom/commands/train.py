@@ -98,11 +98,12 @@ def _own(run: Any) -> list[str]:
     from elboroom.runs.edit import has_map
     from elboroom.runs.transfer import means_of
 
-    if run.tokeniser is None:
-        return []
     if run.styles() and (means_of(run) or run.given):
         label, values = next(iter(run.styles().items()))
-        return [f'elbo transfer {run.folder} "YOUR SENTENCE" --to {shlex.quote(f"{label}={values[-1]}")}']
+        given = "" if run.tokeniser is None else ' "YOUR SENTENCE"'
+        return [f"elbo transfer {run.folder}{given} --to {shlex.quote(f'{label}={values[-1]}')}"]
+    if run.tokeniser is None:
+        return []
     if run.model.conditioner is not None:
         return [f'elbo generate {run.folder} "YOUR TEXT"']
     return [f'elbo edit {run.folder} "YOUR SENTENCE"'] if has_map(run) else []

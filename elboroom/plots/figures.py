@@ -183,6 +183,11 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "it in another one: the style should be the other, the content the same.",
     ),
     Plot(
+        "transfer", "Transfer", lambda view: images.transfers(view.run), "images in every style of a run",
+        caption=lambda view: f"Images from {view.run.rows()[0]}, unselected, and beside each what becomes of it in every "
+        "style: the style should be that of the column, the content that of the row.", needs=("images", "style"),
+    ),
+    Plot(
         "blocks", "Style and content", lambda view: sentences.style_map(view.run),
         "blocks of z by t-SNE, coloured by the label of the style",
         "The blocks of z by t-SNE, coloured by the label that is the style, with the accuracy of a linear probe: the style "

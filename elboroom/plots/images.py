@@ -88,6 +88,19 @@ def interpolations(run: Run, n: int = 5, points: int = 8, seed: int = 0) -> Figu
     return contact_sheet(colour(strips, low, high), columns=names)
 
 
+def transfers(run: Run, n: int = 6) -> Figure:
+    """Images, and beside each what becomes of it with the style of every value of a run's labels; its own reconstructs it."""
+    batch, styles = _images(run, n), run.styles()
+    made = {
+        value if len(styles) == 1 else f"{label} {value}": run.transfer(batch, {label: value})
+        for label, values in styles.items()
+        for value in values[:ROWS]
+    }
+    low, high = extent(run, batch.x.numpy())
+    grid = np.stack([batch.x.numpy(), *made.values()], 1)
+    return contact_sheet(colour(grid, low, high), columns=["input", *made])
+
+
 def extent(run: Run, images: Pixels | None = None) -> tuple[float, float]:
     """The values shown as black and white: 0 and 1, or the ends of the data where they are reals."""
     if run.spec.about.levels:

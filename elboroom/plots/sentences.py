@@ -40,44 +40,52 @@ def interpolations(run: Run, n: int = 3, points: int = 7) -> Sentences:
 
 
 def transfers(run: Run, n: int = 10) -> Sentences:
-    """Sentences in each style of a run's first label, each with what becomes of it in the next one."""
-    label, values = next(iter(run.styles().items()))
-    column, found = list(run.data.about.labels).index(label), list[tuple[str, ...]]()
-    rows = run.rows()[1]
-    for k, value in enumerate(values):
-        own = rows[run.data.labels[rows, column] == k]
-        chosen = np.random.default_rng(0).choice(own, min(n // len(values) or 1, len(own)), replace=False)
-        given, to = run.data.sentences(chosen), values[(k + 1) % len(values)]
-        made = run.transfer(batch_of(run.data, chosen, run.given), {label: to}) if given else []
-        found += [(f"{value}: {a}", f"{to}: {b}") for a, b in zip(given, made, strict=True)]
+    """n sentences for each label of a run, in all of its values, each with what becomes of it in the next one."""
+    found = list[tuple[str, ...]]()
+    for label, values in run.styles().items():
+        for k, value in enumerate(values):
+            chosen = of_style(run, label, k, n // len(values) or 1)
+            given, to = run.data.sentences(chosen), values[(k + 1) % len(values)]
+            made = run.transfer(batch_of(run.data, chosen, run.given), {label: to}) if given else []
+            found += [(f"{value}: {a}", f"{to}: {b}") for a, b in zip(given, made, strict=True)]
     return tuple(found)
+
+
+def of_style(run: Run, label: str, value: int, n: int) -> NDArray[np.int64]:
+    """At most n rows that have a value of a label, drawn once and the same every time."""
+    rows = run.rows()[1]
+    own = rows[run.data.labels[rows, list(run.data.about.labels).index(label)] == value]
+    return np.random.default_rng(0).choice(own, min(n, len(own)), replace=False)
 
 
 @styled
 def style_map(run: Run, n: int = 1000) -> Figure:
-    """t-SNE of each block of z side by side, coloured by the label of the style; above each how well a probe tells it."""
+    """t-SNE of each block of z side by side, coloured by the label of a style; above each how well a probe tells it.
+
+    A row a label.
+    """
     if len(run.model.blocks) < 2 or not run.styles():
         raise Problem(
             f"{run.spec.method} of this run has no block of style; train style-vae or style-ae for this figure"
         )
-    label = next(iter(run.styles()))
-    split, names = run.split(most=n), run.styles()[label]
-    values = run.data.labels[split.rows, list(run.data.about.labels).index(label)]
-    told = blocks(Subject(run), label=label)
-    parts = {name: where for name, where in run.model.blocks.items() if name != WHOLE}
-    figure = Figure(figsize=(3.6 * len(parts), 3.4), layout="constrained")
-    for ax, (name, where) in zip(np.atleast_1d(figure.subplots(1, len(parts))), parts.items(), strict=True):
-        xy = flattened(split.codes[0].double().numpy()[:, where])
-        ax.scatter(
-            xy[:, 0], xy[:, 1], s=5, c=[SEVERAL[k % len(SEVERAL)] for k in values], linewidths=0, rasterized=True
-        )
-        ax.set_title(f"{name}: {told[f'block-{name}'].value:.3f} of {label} told")
-        ax.set_xticks([])
-        ax.set_yticks([])
-    if len(names) <= len(SEVERAL):
-        figure.legend(handles=_dots(names), title=label, loc="outside right center")
-    whole = told[f"block-{WHOLE}"]
-    figure.supxlabel(f"all of z: {whole.value:.3f}; chance {whole.parts['majority']:.3f}")
+    split, parts = run.split(most=n), {name: where for name, where in run.model.blocks.items() if name != WHOLE}
+    maps = {name: flattened(split.codes[0].double().numpy()[:, where]) for name, where in parts.items()}
+    styles = run.styles()
+    figure = Figure(figsize=(3.6 * len(parts), 3.4 * len(styles)), layout="constrained")
+    for row, (label, names) in zip(figure.subfigures(len(styles), squeeze=False)[:, 0], styles.items(), strict=True):
+        values = run.data.labels[split.rows, list(run.data.about.labels).index(label)]
+        told = blocks(Subject(run), label=label)
+        for ax, (name, xy) in zip(np.atleast_1d(row.subplots(1, len(parts))), maps.items(), strict=True):
+            ax.scatter(
+                xy[:, 0], xy[:, 1], s=5, c=[SEVERAL[k % len(SEVERAL)] for k in values], linewidths=0, rasterized=True
+            )
+            ax.set_title(f"{name}: {told[f'block-{name}'].value:.3f} of {label} told")
+            ax.set_xticks([])
+            ax.set_yticks([])
+        if len(names) <= len(SEVERAL):
+            row.legend(handles=_dots(names), title=label, loc="outside right center")
+        whole = told[f"block-{WHOLE}"]
+        row.supxlabel(f"all of z: {whole.value:.3f}; chance {whole.parts['majority']:.3f}")
     return figure
 
 

@@ -172,8 +172,16 @@ def table(metrics: Mapping[str, Any]) -> list[Row]:
     for name, number in numbers(metrics):
         settings = ", ".join(f"{k} {_plain(v)}" for k, v in number.settings.items())
         said, unit = settings or number.reason, number.unit or number.reason
-        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number), remarks(number)))
+        notes = (*remarks(number), *_beside(number))
+        rows.append(Row(_title(name), _value(number), number.estimator, said, unit, _errors(number), notes))
     return rows
+
+
+def _beside(number: Result) -> Iterator[str]:
+    """The ends of the scale of a number, where they were measured: copies of the input, and answers of people."""
+    for name, end in (number.parts.get("beside") or {}).items():
+        if end is not None:
+            yield f"{name} {rounded(end)}"
 
 
 def _title(name: str) -> str:

@@ -19,6 +19,7 @@ from elboroom.evaluate.subject import Subject, reads_pivot
 from elboroom.evaluate.transfer import classifier, measure
 from elboroom.evaluate.transfer.measure import COPY, RIGHT, Bench, Task
 from elboroom.plots.figures import gallery
+from elboroom.report.numbers import table
 from elboroom.runs import transfer
 from elboroom.runs.lifecycle import train
 from elboroom.runs.run import Run
@@ -192,6 +193,51 @@ def test_the_report_shows_pairs_and_blocks(run: Run) -> None:
     assert shown["blocks"].figure is not None, shown["blocks"].reason
     titles = [ax.get_title(loc="left") for ax in shown["blocks"].figure.axes]
     assert [title.split(":")[0] for title in titles] == ["style", "content"]
+
+
+def test_of_several_styles_the_report_shows_each(tmp_path: Path) -> None:
+    lines = [
+        f"{mood}\t{tense}\tthe soup {verb} {mood}"
+        for mood in ("bad", "good")
+        for tense, verb in (("now", "is"), ("then", "was"))
+    ]
+    (tmp_path / "notes.tsv").write_text("mood\ttense\ttext\n" + "".join(f"{line}\n" for line in lines * 15))
+    sizes = {"style_size": 2, "content_size": 3, "embed": 6, "hidden": 6, "mul_content": 0.0, "adv_content": 0.0}
+    run = train(
+        "style-vae",
+        tmp_path / "notes.tsv",
+        tmp_path / "run",
+        label="mood,tense",
+        label_column="mood,tense",
+        text_column="text",
+        steps=3,
+        threads=1,
+        **sizes,
+    )
+    shown = {exhibit.name: exhibit for exhibit in gallery(run, 40)}
+    said = {a.split(":")[0] for a, _ in shown["transfer"].sentences}
+    assert said == {"bad", "good", "now", "then"}
+    assert shown["blocks"].figure is not None, shown["blocks"].reason
+    titles = [ax.get_title(loc="left") for ax in shown["blocks"].figure.axes]
+    assert [title.split()[-2] for title in titles] == ["mood"] * 3 + ["tense"] * 3
+
+
+def test_of_images_the_report_shows_each_in_every_style(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "spots.npz", x=rng.integers(0, 256, (60, 8, 8), np.uint8), y=np.arange(60) % 3)
+    run = train("style-vae", tmp_path / "spots.npz", tmp_path / "run", steps=3, threads=1)
+    shown = {exhibit.name: exhibit for exhibit in gallery(run, 40)}
+    assert shown["transfer"].figure is not None, shown["transfer"].reason
+    words = {text.get_text() for ax in shown["transfer"].figure.axes for text in ax.texts} | {
+        text.get_text() for text in shown["transfer"].figure.texts
+    }
+    assert {"input", "0", "2"} <= words, words
+
+
+def test_a_report_has_both_ends_of_the_scale_beside_a_measure() -> None:
+    entry = {"value": 0.75, "estimator": "a judge", "parts": {"beside": {"copy of the input": 0.25, "human": None}}}
+    (row,) = table({"run": {"method": "x"}, "transfer_accuracy": entry})
+    assert row.notes == ("copy of the input 0.25",)
 
 
 def test_a_sheet_is_written_of_runs(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
