@@ -71,7 +71,10 @@ class Styles:
             return torch.ones(self.parts.about.levels, dtype=torch.bool)
         found = content_tokens(data, list(self.fields.values()))
         if not found.any():
-            raise Problem(f"{self.parts.about.name} has no words of content: all tell the style or say little")
+            raise Problem(
+                f"{self.parts.about.name} has no words of content: all tell the style or say little; "
+                "leave those terms out: --mul-content 0 --adv-content 0"
+            )
         return torch.from_numpy(found)
 
 

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from elboroom.commands.latent import As, Temperature, TopP, decoding_of, labels_of, print_sentences, tell_unknown
+from elboroom.commands.latent import (
+    AllowUnk,
+    As,
+    Temperature,
+    TopP,
+    decoding_of,
+    labels_of,
+    print_sentences,
+    tell_unknown,
+)
 from elboroom.commands.output import Folder, Json, Seed, say
 from elboroom.core.problem import Problem
 
@@ -26,7 +35,7 @@ Beam = Annotated[int | None, typer.Option("--beam", help="the width of a beam se
 
 
 def generate(folder: Folder, text: Text = None, file: File = None, out: Out = None, n: Number = None,
-             temperature: Temperature = None, top_p: TopP = None, beam: Beam = None,
+             temperature: Temperature = None, top_p: TopP = None, beam: Beam = None, allow_unk: AllowUnk = False,
              labels: As = "", seed: Seed = 0, json: Json = False) -> None:  # fmt: skip
     """Write replies to a dialogue, translations or simplifications: whatever a model makes of a context."""
     from elboroom.data.sequences import CONTEXT
@@ -34,8 +43,10 @@ def generate(folder: Folder, text: Text = None, file: File = None, out: Out = No
     from elboroom.runs.lifecycle import load
 
     contexts = _contexts(text, file)
-    run, how = load(folder), decoding_of(None, beam, None, temperature=temperature, top_p=top_p)
+    run = load(folder)
     n = default_number(run) if n is None else n
+    free = ("greedy" if n == 1 else "sample") if allow_unk else None
+    how = decoding_of(None, beam, free, temperature=temperature, top_p=top_p)
     made = run.generate(contexts, n, how, seed, labels_of(run, labels, n * len(contexts)))
     tell_unknown(run, [turn for turns in contexts for turn in turns], CONTEXT)
     print_sentences(made, out, json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elboroom.commands.latent import EMPTY, As, Given, labels_of, tell_unknown
+from elboroom.commands.latent import EMPTY, AllowUnk, As, Given, decoding_of, labels_of, tell_unknown
 from elboroom.commands.output import Folder, Handed, Json, Seed, SplitName, print_json, warn
 from elboroom.core.problem import Problem
 
@@ -36,6 +36,7 @@ def edit(
     ] = None,
     split: SplitName = None,
     out: Annotated[Path | None, typer.Option("--out", help="of images: a .png or .gif file, or .npy; of tables .csv")] = None,
+    allow_unk: AllowUnk = False,
     labels: As = "",
     data: Handed = None,
     seed: Seed = 0,
@@ -46,13 +47,12 @@ def edit(
 
     from elboroom.commands.latent import arrays, images, pairs
     from elboroom.commands.transfer import sentences_of
-    from elboroom.families.decoding import Beam
     from elboroom.runs.lifecycle import load
 
     run = load(folder, data=data)
     how: dict[str, Any] = {"to": to, "label": label, "by": by, "strength": strength}
     if run.tokeniser is None:
-        for flag, said in (("file", file), ("beam", beam)):
+        for flag, said in (("file", file), ("beam", beam), ("allow-unk", allow_unk or None)):
             if said is not None:
                 raise Problem(f"--{flag} is for sentences; this model is of images or vectors")
         x, shown = images(run, given, n, split, seed, 10)
@@ -67,7 +67,7 @@ def edit(
     u = labels_of(run, labels, len(before))
     reads = run.model.conditioner is not None and not own  # of which the context is needed too
     rows = run.examples(n or 10, split, seed) if reads else before
-    made = run.edit(rows, u=u, decoding=None if beam is None else Beam(beam, unknown=False), **how)
+    made = run.edit(rows, u=u, decoding=decoding_of(None, beam, "greedy" if allow_unk else None), **how)
     tell_unknown(run, own)
     _tell_missed(run, made, label, to, u)
     if json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elboroom.commands.latent import EMPTY, As, labels_of, tell_unknown
+from elboroom.commands.latent import EMPTY, AllowUnk, As, decoding_of, labels_of, tell_unknown
 from elboroom.commands.output import Folder, Json, Seed, SplitName, print_json
 from elboroom.core.problem import Problem
 
@@ -48,18 +48,20 @@ def transfer(
     ] = None,
     split: SplitName = None,
     out: Annotated[Path | None, typer.Option("--out", help="of images: a .png or .gif file, or .npy; of tables .csv")] = None,
+    allow_unk: AllowUnk = False,
     labels: As = "",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Say sentences in another style and keep their content; of images, show examples above what becomes of them."""
     from elboroom.evaluate.subject import reads_pivot
-    from elboroom.families.decoding import Beam
     from elboroom.runs.lifecycle import load
 
     run = load(folder)
-    how = None if beam is None else Beam(beam, unknown=False)
+    how = decoding_of(None, beam, "greedy" if allow_unk else None)
     if run.tokeniser is None:
+        if allow_unk:
+            raise Problem("--allow-unk is for sentences; this model is of images or vectors")
         return _images(run, text, file, to, strength, by, beam, like, n, split, out, seed, json)
     if out is not None:
         raise Problem("--out is for images; sentences go to standard output")

@@ -34,7 +34,8 @@ def unknown(kind: str, name: str, names: Iterable[str], of: str = "") -> Problem
     """The Problem for a name that does not exist, or that `of` does not have."""
     names = sorted(names)
     start, all_names = (f"{of} has no {kind}", "it has") if of else (f"unknown {kind}", "choose from")
-    return Problem(f"{start} '{name}'{nearest(name, names) or f'; {all_names}: ' + ', '.join(names)}")
+    others = f"; {all_names}: {', '.join(names)}" if names else "; it has none" if of else ""
+    return Problem(f"{start} '{name}'{nearest(name, names) or others}")
 
 
 def slip(error: BaseException) -> Problem | None:

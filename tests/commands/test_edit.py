@@ -29,6 +29,8 @@ def test_sentences_are_edited_and_mistakes_are_one_sentence(run: str, tmp_path: 
     assert some.returncode == 0, some.stderr
     assert len(some.stdout.strip().split("\n\n")) == 2
     assert "are not told as good by the classifier of codes" in some.stderr, "six steps teach little"
+    free = elbo("edit", run, "the soup was awful", "--to", "good", "--allow-unk")
+    assert free.returncode == 0, free.stderr
     for words, match in (
         (["--to", "great"], "'great'"),
         (["--to", "good", "--by", "map"], "has no map; train one"),

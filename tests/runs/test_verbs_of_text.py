@@ -175,7 +175,7 @@ def test_rows_that_differ_have_another_digest(sentences: DataSet, tmp_path: Path
 def hesitant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on text of which nearly every word is unknown."""
     home = tmp_path_factory.mktemp("unknown")
-    (home / "rare.txt").write_text("\n".join(["<unk> <unk> the <unk> dog"] * 40), encoding="utf-8")
+    (home / "rare.txt").write_text("\n".join(["a\t<unk> <unk> the <unk> dog", "b\t<unk> <unk> the <unk> dog"] * 20), encoding="utf-8")
     elboroom.train("vae", home / "rare.txt", home / "run", **SMALL | {"steps": 60, "lr": 0.1})
     return home / "run"
 
@@ -188,6 +188,8 @@ def hesitant(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("traverse", "dog"),
         ("interpolate", "the", "dog"),
         ("analogy", "the", "the", "dog"),
+        ("edit", "the dog", "--to", "b"),
+        ("transfer", "the dog", "--to", "b", "--by", "offset"),
     ],
 )
 def test_unknown_words_are_written_only_if_asked(hesitant: Path, words: tuple[str, ...]) -> None:
