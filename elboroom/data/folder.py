@@ -16,7 +16,7 @@ from PIL import Image
 
 from elboroom.core.problem import Problem
 from elboroom.data import places
-from elboroom.data.arrays import HOLDOUT, pixels
+from elboroom.data.arrays import BYTE_LIKE, HOLDOUT, pixels
 from elboroom.data.dataset import About, DataSet
 from elboroom.data.labels import chosen, of_files, warn_of_others
 from elboroom.data.lines import UTF8
@@ -43,6 +43,7 @@ def load(
     labels: str | Path | None = None,
     photos: Photos | None = None,
     encoding: str = UTF8,
+    levels: int | None = None,
 ) -> DataSet:
     """The images under `folder`, grey if all are grey, else RGB; `size` makes them size x size.
 
@@ -66,7 +67,7 @@ def load(
     shape = _shape(headers, size)
     images = _decoded(folder, files, shape, progress, photos)
     splits, column, classes = _meaning([path.relative_to(folder).parts[:-1] for path in files])
-    store, levels = pixels(images, str(folder), _levels(images))
+    store, levels = pixels(images, str(folder), levels or _levels(images, folder))
     names = {name: len(values) for name, values in classes.items()}
     about = About(str(folder), "pixels", shape, len(files), names, levels)
     holdout = 0.0 if splits and "test" in splits else HOLDOUT
@@ -74,9 +75,17 @@ def load(
     return data if more is None else data.with_labels(more.classes, more.columns[good])
 
 
-def _levels(images: NDArray[np.uint8]) -> int | None:
+def _levels(images: NDArray[np.uint8], folder: Path) -> int | None:
     """256, since a decoded picture has bytes however dark it is; black and white ones are told by their values."""
-    return None if not images.size or images.max() in (0, 1, 255) else 256
+    high = int(images.max()) if images.size else 0
+    if high in (0, 1, 255):
+        return None
+    if high < BYTE_LIKE:
+        warnings.warn(
+            f"the brightest pixel in {folder} is {high} of 255: if {high} is white, say --levels {high + 1}",
+            stacklevel=4,
+        )
+    return 256
 
 
 def _headers(files: list[Path], photos: Photos) -> dict[Path, Header]:

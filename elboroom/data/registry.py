@@ -84,7 +84,7 @@ def load(
         name = told[0].replace("_", "-")
         raise Problem(f"--{name} is only for folders of images, which '{data.draft.name}' is not; remove it")
     if levels is not None and data.draft.levels != levels:
-        raise Problem(f"--levels is for arrays of whole numbers, which '{data.draft.name}' is not; remove it")
+        raise Problem(f"--levels is for images of whole numbers, which '{data.draft.name}' is not; remove it")
     if kinds and not data.draft.labels:
         raise Problem(f"'{data.draft.name}' has no labels, so --label-kinds has no effect; remove it")
     return data.with_kinds(kinds)
@@ -124,7 +124,7 @@ def _load(
     if beside != Reading() and not is_text and not tabular:
         raise Problem("the options for tokens, vocabulary and columns are only for text; remove them")
     if pictures is not None:
-        return folder.load(pictures, size, progress, labels, photos, asked.encoding)
+        return folder.load(pictures, size, progress, labels, photos, asked.encoding, levels)
     if size is not None and not (known is not None and known.sizes):
         raise Problem("--size is only for folders of images and for omniglot; remove it")
     if isinstance(source, DataSet):

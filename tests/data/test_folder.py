@@ -27,6 +27,18 @@ def test_grey_and_flat(tmp_path: Path) -> None:
     assert torch.equal(data.x([0, 1, 2]), torch.from_numpy(np.stack(pictures)[:, None]).float() / 255)
 
 
+def test_dark_pictures_are_told_and_may_say_how_bright_white_is(tmp_path: Path) -> None:
+    for k in range(3):
+        Image.fromarray(np.arange(17, dtype=np.uint8)[None].repeat(2, 0)).save(tmp_path / f"{k}.png")
+    with pytest.warns(UserWarning, match="brightest pixel in .* is 16 of 255: if 16 is white, say --levels 17"):
+        dark = registry.load(tmp_path)
+    assert (dark.about.levels, float(dark.x([0]).max())) == (256, pytest.approx(16 / 255))
+    said = registry.load(tmp_path, levels=17)
+    assert (said.about.levels, float(said.x([0]).max())) == (17, 1.0)
+    with pytest.raises(Problem, match=r"--levels 9: .* has values from 0 to 16"):
+        registry.load(tmp_path, levels=9)
+
+
 def test_one_in_colour_makes_all_rgb_and_folders_are_labels(tmp_path: Path) -> None:
     grey, colour = save(tmp_path / "a/one.bmp", 6, 8), save(tmp_path / "b/deep/two.PNG", 6, 8, 3)
     data = registry.load(str(tmp_path))
