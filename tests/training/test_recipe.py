@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract import talk
 
 import elboroom
 from elboroom.core.problem import Problem
@@ -32,7 +33,7 @@ TRAINED = [
 def test_it_trains_two_steps_on_data_of_its_kind(
     name: str, method: str, kind: str, binary: DataSet, vectors: DataSet, sentences: DataSet, tmp_path: Path
 ) -> None:
-    data = {"pixels": binary, "vectors": vectors, "tokens": sentences}[kind]
+    data = talk() if cards()[method].needs_context else {"pixels": binary, "vectors": vectors, "tokens": sentences}[kind]
     said: dict[str, Any] = TWO | ({"embed": 8, "hidden": 9} if kind == "tokens" else {})
     run = elboroom.train(method, data, tmp_path / "run", recipe=name, **said)
     spec = Spec.read(run.folder)
@@ -44,7 +45,7 @@ def test_it_trains_two_steps_on_data_of_its_kind(
 
 def test_each_says_where_it_is_from_and_names_what_there_is() -> None:
     assert {"lagging-ptb", "bn-vae-yahoo", "burgess-dsprites", "locatello-dsprites", "mushom-dsprites"} < set(recipes())
-    assert {"kumar-shapes", "tomczak-mnist", "fast"} < set(recipes())
+    assert {"kumar-shapes", "tomczak-mnist", "john-yelp", "zhao-dialogue", "fast"} < set(recipes())
     for recipe in recipes().values():
         assert recipe.summary
         assert recipe.source
