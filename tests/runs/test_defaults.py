@@ -74,6 +74,7 @@ def test_own_data_are_kept_as_well_as_by_principal_components(
     found = own_data.row(name, tmp_path, {"threads": 1} | options)
     unit = ", in widths" if name == "cancer" else ""
     assert found[f"error{unit}"] < at_most * found[f"pca{unit}"]
+    assert found["largest mean of a code"] < 1, "codes stay near the prior"
 
 
 def test_a_language_model_learns_faster_than_a_plain_loop(

@@ -26,6 +26,7 @@ def test_text_has_small_batches_a_decay_and_nets_that_begin_as_adam_likes(senten
     spec = spec_of(sentences)
     assert (spec.fit.batch_size, spec.fit.decay, spec.fit.lr_end, spec.model.trunk) == (32, "cosine", 0.05, "c")
     assert spec.fit.rate(spec.fit.steps) > 0, "a run can be prolonged"
+    assert spec_of(sentences, "wae-s").options["spread"] == 0.1, "the published 0.01 stands beside a mean over tokens"
     spec = spec_of(pixels)
     assert (spec.fit.batch_size, spec.fit.decay, spec.fit.lr_end, spec.model.trunk) == (32, "cosine", 0.01, None)
 
