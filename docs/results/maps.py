@@ -151,8 +151,10 @@ def styles(*ways: str) -> Callable[[Any], None]:
 
         measure.metrics(run, ["likelihood"], samples=1, most=100)
         said: dict[str, dict[str, float]] = {}
-        for way in ways:
-            results = find("transfer").of(Subject(run), {"by": way, "to": "positive", "most": 2_000})
+        for way in ways:  # `fgim x2`: by fgim, at strength 2
+            by, _, strength = way.partition(" x")
+            asked = {"by": by, "to": "positive", "most": 2_000, "strength": float(strength or 1)}
+            results = find("transfer").of(Subject(run), asked)
             said[way] = {name: result.value for name, result in results.items() if result.value is not None}
             said[way]["sentences"] = results["transfer_accuracy"].settings["sentences"]
         _tell(run, said)
@@ -258,13 +260,18 @@ ANSWERS = [
 ]
 TO = {"to": "positive"}
 SENTIMENT = [
-    Row(Plan("maps-yelp-dae", "dae", {"drop": 0.1}), "yelp-sentiment", YELP, styles("offset", "fgim")),
+    Row(
+        Plan("maps-yelp-dae", "dae", {"drop": 0.1}),
+        "yelp-sentiment",
+        YELP,
+        styles("offset", "fgim", "offset x2", "fgim x2"),
+    ),
     *(
         Row(
             Plan(f"maps-yelp-{weight:g}", "emb2emb", TO | {"style_weight": weight}),
             "yelp-sentiment",
             MAP | {"longest": YELP["longest"]},
-            styles("map", "map+fgim", "fgim", "offset") if weight == 0.9 else styles("map"),
+            styles("map", "map+fgim", "fgim", "fgim x2", "offset") if weight == 0.9 else styles("map"),
             "maps-yelp-dae",
         )
         for weight in STRENGTHS

@@ -129,9 +129,16 @@ def timed_ways(strengths: tuple[float, ...]) -> dict[str, tuple[str, str]]:
     }
 
 
+STRONG = {  # the same ways, but for their strength, which takes no time
+    "mean offset, strength 2": ("maps-yelp-dae", "offset x2"),
+    "FGIM, strength 2": ("maps-yelp-dae", "fgim x2"),
+    f"{OWN_HEAD}, strength 2": ("maps-yelp-0.9", "fgim x2"),
+}
+
+
 def _points(known: Records, strengths: tuple[float, ...]) -> list[tuple[str, dict[str, float] | None]]:
     """The rows of the table of sentiment."""
-    return [(title, _edits(known, name, way)) for title, (name, way) in timed_ways(strengths).items()]
+    return [(title, _edits(known, name, way)) for title, (name, way) in (timed_ways(strengths) | STRONG).items()]
 
 
 def _curve(known: Records, strengths: tuple[float, ...]) -> list[tuple[float, float]]:
@@ -160,7 +167,7 @@ def _sentiment(known: Records, strengths: tuple[float, ...]) -> str:
     body = []
     for title, told in _points(known, strengths):
         cells = [_number(told.get(key)) for key in COLUMNS] if told else [WAITING, *[""] * (len(COLUMNS) - 1)]
-        body.append([title, *cells, *_ratios(title)])
+        body.append([title, *cells, *(["", ""] if title in STRONG else _ratios(title))])
     metrics = _style_vae()
     cells = [_number(metrics.get(key, {}).get("value")) for key in COLUMNS]
     body.append(["style-vae, both directions", *(cells if metrics else [WAITING, "", ""]), "", ""])
@@ -255,7 +262,7 @@ def _expected(known: Records, strengths: tuple[float, ...]) -> str:
     told = dict(_points(known, strengths))
     own, alone = told[OWN], told["emb2emb, style weight 0.9, no adversary"]
     curve, lines = _curve(known, strengths), []
-    for title in ("FGIM", OWN_HEAD):
+    for title in ("FGIM", "FGIM, strength 2", OWN_HEAD, f"{OWN_HEAD}, strength 2"):
         if (fgim := told[title]) and curve:
             lines.append(_verdict(title, fgim, curve))
     times = _times("yelp").get("ways", {})
