@@ -178,10 +178,8 @@ def scores(known: Records, plans: list[Plan], columns: dict[str, str], behind: s
 def _real(metrics: dict[str, Any], columns: dict[str, str]) -> list[str]:
     """What the judge and the language model say of real text."""
     judge = re.search(r"([0-9.]+) accurate on real text", metrics["transfer_accuracy"]["estimator"])
-    told = {
-        "transfer_accuracy": judge and float(judge[1]),
-        "transfer_ppl": metrics["transfer_ppl"]["parts"].get("real_text"),
-    }
+    fluency = metrics.get("transfer_ppl", {}).get("parts", {})
+    told = {"transfer_accuracy": float(judge[1]) if judge else None, "transfer_ppl": fluency.get("real_text")}
     return [_number(told.get(key)) for key in columns]
 
 

@@ -1,7 +1,7 @@
 """Suited: the options that a run takes where nothing was said; docs/defaults.md has the measurements.
 
 They are written into the spec of a run as if they had been said, so that what a run is made from does not change when
-these do. Large black and white images keep the nets and the pace of the papers on disentanglement.
+these do. dSprites keep the pace of the papers on disentanglement.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ TEXT_EPOCHS, TEXT_LEAST, TEXT_MOST = 5, 3_000, 6_600  # the same of text: five t
 TEXT_BATCH, TEXT_LR, TEXT_LR_END = 32, 3e-3, 0.05  # of text, as Fit.for_kind has them
 COPY_DROPOUT = 0.1  # of an autoencoder of text: its decoder reads from the code what a language model guesses
 LINEAR = "+linear"
+OF_PAPERS = ("dsprites",)  # data whose runs are compared with those of papers
 FULL = {"net": "mlp-300-300", "init": "small"}  # of small images that are black and white
 NAMES = ("likelihood", "standardise", "net", "init", "trunk", "dropout", "batch_size", "steps", "lr", "decay", "lr_end")
 
@@ -30,10 +31,10 @@ def suited(about: About, said: Mapping[str, Any], autoencoder: bool = False) -> 
     if about.kind == "tokens":
         return _of_text(about, said, autoencoder)
     flat = about.kind == "vectors" or prod(about.shape) <= FLAT
-    if about.levels == 2 and not flat:
+    if about.name in OF_PAPERS:
         return {}
-    chosen = FULL if about.levels == 2 else _with_sigma(said, flat)
-    options = chosen | _pace(about, said, flat)
+    black = FULL if flat else {"init": FULL["init"]}  # and white, of which the Bernoulli has no sigma
+    options = (black if about.levels == 2 else _with_sigma(said, flat)) | _pace(about, said, flat)
     return {name: value for name, value in options.items() if name not in said}
 
 
@@ -53,7 +54,7 @@ def _pace(about: About, said: Mapping[str, Any], flat: bool) -> dict[str, Any]:
     asked = said.get("batch_size")  # 0 is the default, and what is no number is refused later
     batch = min(asked if isinstance(asked, int) and asked else 64 if about.n >= FEW else 32, about.n)
     steps = min(MOST if flat else 6_000, max(LEAST, round(EPOCHS * about.n / batch)))
-    rate = {"lr": 1e-3 if flat else 5e-4, "decay": "cosine", "lr_end": 0.01}
+    rate = {"lr": 1e-3 if flat or about.levels == 2 else 5e-4, "decay": "cosine", "lr_end": 0.01}
     own = bool({"lr", "decay", "optimiser"} & said.keys())  # a pace of one's own
     return {"batch_size": batch} | ({} if "epochs" in said else {"steps": steps}) | ({} if own else rate)
 

@@ -25,7 +25,7 @@ class Fit(BaseModel):
         ge=1,
         le=MANY,
         description="optimiser steps; 50 epochs of images and vectors, at most 20,000; 5 of text, at least 3,000 and at most "
-        "6,600; 20,000 of large black and white images",
+        "6,600; 20,000 of dsprites",
     )
     epochs: float = Field(0.0, ge=0, le=MANY, description="passes over the training data; if given, it sets the steps")
     batch_size: int = Field(
@@ -36,7 +36,8 @@ class Fit(BaseModel):
     lr: float | None = Field(
         None,
         gt=0,
-        description="learning rate; 3e-3 for text, 1e-3 for small images and vectors, else 5e-4; to be said for sgd",
+        description="learning rate; 3e-3 for text, 1e-3 for vectors and small or black and white images, else 5e-4; to "
+        "be said for sgd",
     )
     optimiser: Literal["adam", "adamw", "sgd"] = Field("adam", description="of all groups without one of their own")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
@@ -44,8 +45,7 @@ class Fit(BaseModel):
     decay: Literal["auto", "none", "cosine", "linear", "plateau"] = Field(
         "auto",
         description="of the learning rate: over the run, or halved when the held-out ELBO stays; auto is cosine for text under "
-        "adam and adamw, and for images and vectors unless --lr or --optimiser is said; else none, as of large black and white "
-        "images",
+        "adam and adamw, and for images and vectors unless --lr or --optimiser is said; else none, as of dsprites",
     )
     warmup_steps: int = Field(0, ge=0, description="steps over which the learning rate rises from 0")
     lr_end: float = Field(

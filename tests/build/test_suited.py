@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ def about(kind: str = "pixels", shape: tuple[int, ...] = (1, 28, 28), levels: in
     return About("x", kind, shape, n, {}, levels)  # type: ignore[arg-type]
 
 
-def test_large_black_and_white_images_are_left_as_they_are_and_small_ones_are_not() -> None:
-    assert suited(about(levels=2, shape=(1, 64, 64)), {}) == {}
+def test_large_black_and_white_images_learn_at_another_pace_than_dsprites_and_small_ones_have_full_nets() -> None:
+    large = suited(about(levels=2, shape=(1, 64, 64)), {})
+    assert (large["init"], large["lr"], large["decay"], "net" in large) == ("small", 1e-3, "cosine", False)
+    assert suited(replace(about(levels=2, shape=(1, 64, 64)), name="dsprites"), {}) == {}, "as in the papers"
     small, grey = suited(about(levels=2), {}), suited(about(), {})
     assert small == {"net": "mlp-300-300", "init": "small"} | {
         n: grey[n] for n in ("batch_size", "steps", "lr", "decay", "lr_end")

@@ -33,7 +33,9 @@ TRAINED = [
 def test_it_trains_two_steps_on_data_of_its_kind(
     name: str, method: str, kind: str, binary: DataSet, vectors: DataSet, sentences: DataSet, tmp_path: Path
 ) -> None:
-    data = talk() if cards()[method].needs_context else {"pixels": binary, "vectors": vectors, "tokens": sentences}[kind]
+    data = (
+        talk() if cards()[method].needs_context else {"pixels": binary, "vectors": vectors, "tokens": sentences}[kind]
+    )
     said: dict[str, Any] = TWO | ({"embed": 8, "hidden": 9} if kind == "tokens" else {})
     run = elboroom.train(method, data, tmp_path / "run", recipe=name, **said)
     spec = Spec.read(run.folder)
