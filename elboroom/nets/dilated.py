@@ -7,6 +7,7 @@ decoder sees is what it can do without z: fewer blocks leave more to the code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -37,11 +38,11 @@ class Block(nn.Module):
         out: Tensor = h + self.widen(F.relu(self.look(F.pad(seen, (self.past, 0)))).transpose(1, 2))
         return out
 
-    def step(self, h: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:
-        """One more word, (N, width), after a past of (N, inner, past)."""
-        seen = torch.cat([past, F.relu(self.narrow(F.relu(h))).unsqueeze(2)], 2)
-        found = F.linear(seen[:, :, :: self.dilation].flatten(1), self.look.weight.flatten(1), self.look.bias)
-        return h + self.widen(F.relu(found)), seen[:, :, 1:]
+    def step(self, h: Tensor, past: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """One more word, (N, width), after the past ones, each (N, inner), which are handed on and not copied."""
+        seen = [*past, F.relu(self.narrow(F.relu(h)))]
+        found = F.linear(torch.stack(seen[:: self.dilation], 2).flatten(1), self.look.weight.flatten(1), self.look.bias)
+        return h + self.widen(F.relu(found)), seen[1:]
 
 
 class DilatedDecoder(Autoregressive):
@@ -93,11 +94,14 @@ class DilatedDecoder(Autoregressive):
 
     def start(self, z: Tensor, u: Tensor | None = None, memory: Memory | None = None) -> State:
         rows = self.codes(z, u)
-        return (rows, *(rows.new_zeros(rows.shape[0], block.inner, block.past) for block in self.stack))
+        silence = (rows.new_zeros(rows.shape[0], block.inner) for block in self.stack)
+        return (rows, *(words for block, none in zip(self.stack, silence, strict=True) for words in [none] * block.past))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         rows, *pasts = state
         h = self.enter(torch.cat([self.embedding(tokens), rows], 1))
-        for number, block in enumerate(self.stack):
-            h, pasts[number] = block.step(h, pasts[number])
+        done = 0
+        for block in self.stack:
+            h, pasts[done : done + block.past] = block.step(h, pasts[done : done + block.past])
+            done += block.past
         return F.relu(h), (rows, *pasts)

@@ -25,7 +25,7 @@ class Fit(BaseModel):
         ge=1,
         le=MANY,
         description="optimiser steps; 50 epochs of images and vectors, at most 20,000; 5 of text, at least 3,000 and at most "
-        "6,600; 20,000 of dsprites",
+        "6,000; 20,000 of dsprites",
     )
     epochs: float = Field(0.0, ge=0, le=MANY, description="passes over the training data; if given, it sets the steps")
     batch_size: int = Field(

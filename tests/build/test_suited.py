@@ -31,7 +31,7 @@ def test_text_has_five_epochs_unless_it_is_said_when_to_end() -> None:
     def steps(n: int, **said: Any) -> Any:
         return suited(about("tokens", (20,), 100, n), said).get("steps")
 
-    assert [steps(n) for n in (100, 42_000, 10**6)] == [3_000, round(5 * 42_000 / 32), 6_600]
+    assert [steps(n) for n in (100, 30_000, 10**6)] == [3_000, round(5 * 30_000 / 32), 6_000]
     assert steps(42_000, batch_size=64) == round(5 * 42_000 / 64)
     for said in ({"steps": 7}, {"epochs": 2}, {"patience": 3}, {"decay": "plateau"}):
         assert steps(42_000, **said) is None
