@@ -56,20 +56,13 @@ QUESTIONS = (
     Question("likelihood", "pixels", "binarized-mnist-", "log_likelihood", "binarized-mnist.md"),
     Question("likelihood", "tokens", "ptb-", "log_likelihood", "ptb.md"),
     Question("disentangling", "pixels", "dsprites-", "mig", "dsprites.md"),
+    Question("disentangling", "tokens", "sentences-", "mig", "sentences.md"),
     Question("editing", "tokens", "multi30k-", "bleu", "multi30k.md"),
     Question("samples", "tokens", "multi30k-", "reverse_ppl", "multi30k.md"),
     Question("style", "tokens", "style-yelp-", "transfer_mean", "style.md", "--label LABEL"),
     Question("replies", "tokens", "dialogue-", "bleu_4_f1", "dialogue.md"),
 )
 SUGGESTIONS = (
-    Suggestion(
-        "disentangling",
-        "tokens",
-        "beta-tcvae",
-        "",
-        "penalises what dimensions share; of text there is no ranking yet",
-        "sentences.md",
-    ),
     Suggestion(
         "editing",
         "pixels",

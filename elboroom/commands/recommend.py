@@ -93,5 +93,5 @@ def why(found: dict[str, Any]) -> list[str]:
     else:
         told.append(f"The noise is {found['noise']:.2g}, by {found['noise_of']}.")
     if found.get("minutes") is not None:
-        told.append(f"It took {found['minutes']:,} minutes on two cores.")
+        told.append(f"It took {found['minutes']:,} minute{'s' * (found['minutes'] != 1)} on two cores.")
     return told

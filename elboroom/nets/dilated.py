@@ -95,7 +95,10 @@ class DilatedDecoder(Autoregressive):
     def start(self, z: Tensor, u: Tensor | None = None, memory: Memory | None = None) -> State:
         rows = self.codes(z, u)
         silence = (rows.new_zeros(rows.shape[0], block.inner) for block in self.stack)
-        return (rows, *(words for block, none in zip(self.stack, silence, strict=True) for words in [none] * block.past))
+        return (
+            rows,
+            *(words for block, none in zip(self.stack, silence, strict=True) for words in [none] * block.past),
+        )
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         rows, *pasts = state
