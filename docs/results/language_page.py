@@ -232,8 +232,9 @@ or more. LSTM 128/128, 32 dimensions, 5 epochs (ae, wae-d and ae-pretrained-free
 ae-pretrained-free-bits: 15; sa-vae: 3, with 5 inner steps, differentiated by central differences, those of the paper being
 one-sided; lagging-vae: at most 15 turns of the encoder), all else as `elbo train` has it where nothing is said
 ([defaults](../defaults.md#text)): trunk c, Adam 3e-3 with a cosine, batch 32, schedules scaled to the run, the weights of the
-last step. Floors and targets are 8 nats (free-bits, ae-pretrained-free-bits, control-vae, mdr-vae and rows that end in free-bits); a number in a name is beta, gamma or
-kappa; vamp-vae has 100 pseudo-inputs, apo-vae-vamp 500, flow-prior 5 draws. All options are in `runs/*/spec.json`;
+last step. Floors and targets are 8 nats (free-bits, ae-pretrained-free-bits, control-vae, mdr-vae and rows that end in
+free-bits); a number in a name is beta, gamma or kappa; vamp-vae has 100 pseudo-inputs, apo-vae-vamp 500, flow-prior 5 draws.
+All options are in `runs/*/spec.json`;
 one of the runs by hand:
 
 ```sh
