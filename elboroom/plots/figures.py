@@ -183,11 +183,6 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "it in another one: the style should be the other, the content the same.",
     ),
     Plot(
-        "transfer", "Transfer", lambda view: images.transfers(view.run), "images in every style of a run",
-        caption=lambda view: f"Images from {view.run.rows()[0]}, unselected, and beside each what becomes of it in every "
-        "style: the style should be that of the column, the content that of the row.", needs=("images", "style"),
-    ),
-    Plot(
         "blocks", "Style and content", lambda view: sentences.style_map(view.run),
         "blocks of z by t-SNE, coloured by the label of the style",
         "The blocks of z by t-SNE, coloured by the label that is the style, with the accuracy of a linear probe: the style "
@@ -228,6 +223,11 @@ FIGURES: tuple[Plot, ...] = (  # in the order of a report
         "the path from one code to another",
         "The shortest path between the codes of two inputs: look for shapes that stay whole along it, rather than one "
         "image fading into the other.", needs=("images", "latent"),
+    ),
+    Plot(
+        "transfer", "Transfer", lambda view: images.transfers(view.run), "images in every style of a run",
+        caption=lambda view: f"Images from {view.run.rows()[0]}, unselected, and beside each what becomes of it in every "
+        "style: the style should be that of the column, the content that of the row.", needs=("images", "style"),
     ),
     Plot(
         "rates", "KL per dimension", lambda view: latent.rates(view.run, view.codes), "KL of each dimension",

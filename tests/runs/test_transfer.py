@@ -55,7 +55,12 @@ def plain(reviews: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def codes(run: Run, monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> Any:
     """What is decoded: codes, and the labels given beside them."""
     seen: list[Any] = []
-    monkeypatch.setattr(run, "decode", lambda z, u, decoding: seen.append((z.copy(), u, decoding)) or [""] * len(z))
+
+    def decoded(z: Any, u: Any, decoding: Any, context: Any = None) -> list[str]:
+        seen.append((z.numpy().copy(), u, decoding))
+        return [""] * len(z)
+
+    monkeypatch.setattr(run, "_decoded", decoded)
     run.transfer(*args, **options)
     return seen[0]
 
