@@ -101,7 +101,7 @@ class Entry:
 def entries(question: Question, folder: Path) -> list[Entry]:
     """The records of a question that have its number; models without a z are left out, unless z was not looked at.
 
-    Runs of text with the defaults of before trunk c are left out where some were made again.
+    Runs of text with the defaults of before trunk c are left out where two settings or more were made again.
     """
     found, renewed = [], []
     for place in sorted(folder.glob(f"{question.begins}*")):
@@ -120,7 +120,7 @@ def entries(question: Question, folder: Path) -> list[Entry]:
         options = " ".join(filter(None, [said(spec), question.also]))
         entry = Entry(place.name, spec.method, options, number["value"], error, seconds, spec.fit.seed)
         (renewed if spec.model.trunk == "c" else found).append(entry)
-    return renewed or found
+    return renewed if len({entry.setting for entry in renewed}) > 1 else found or renewed
 
 
 def said(spec: Spec) -> str:
