@@ -24,12 +24,15 @@ HEAD = ["run", "command", "kept", "commit", "processor", "core-hours", "its loss
 
 
 def here() -> dict[str, str]:
-    """Today, the commit that is checked out, where git is there to tell, and the machine."""
+    """Today, the commit that is checked out and whether its code was changed, where git is there to tell, and the machine."""
     try:
         said = subprocess.run(
             ["git", "rev-parse", "--short=7", "HEAD"], cwd=HERE, capture_output=True, text=True, check=True
         )
-        commit = said.stdout.strip()
+        clean = subprocess.run(
+            ["git", "diff", "--quiet", "HEAD", "--", HERE.parents[1] / "elboroom"], cwd=HERE, check=False
+        )
+        commit = said.stdout.strip() + (", changed" if clean.returncode else "")
     except (OSError, subprocess.CalledProcessError):
         commit = "not kept"
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "processor": processor()}

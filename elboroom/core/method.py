@@ -230,7 +230,7 @@ class Method(nn.Module):
         """The method that a run ends in: itself. Of a Stages, the second."""
         return self
 
-    def spell(self, step: int, steps: int) -> tuple[int, int]:
+    def stage_bounds(self, step: int, steps: int) -> tuple[int, int]:
         """From which step to which a learning rate falls along one curve, in a run of so many: all of it."""
         return 0, steps
 

@@ -42,8 +42,8 @@ class LatentModel(nn.Module):
         self.conditioner = conditioner
 
     @property
-    def readers(self) -> list[nn.Module]:
-        """What reads the context: the conditioner, where there is one."""
+    def conditioners(self) -> list[nn.Module]:
+        """The conditioner, where there is one: for the group that is to train it."""
         return [] if self.conditioner is None else [self.conditioner]
 
     def condition(self, batch: Batch) -> Condition:

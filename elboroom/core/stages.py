@@ -59,7 +59,7 @@ class Stages(nn.Module):
             return False
         return any(verdicts)
 
-    def spell(self, step: int, steps: int) -> tuple[int, int]:
+    def stage_bounds(self, step: int, steps: int) -> tuple[int, int]:
         """From which step to which the stage lasts that is in charge of a step, in a run of so many."""
         return (0, min(self.until, steps)) if step < self.until else (self.until, steps)
 

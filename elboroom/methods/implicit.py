@@ -85,7 +85,7 @@ def against(parts: Parts, model: Contested, loss: Objective, nu: Nu, pseudo: Mak
     """
     taught = dual_critic(model.critic, pseudo is not None, lesson(parts, model, nu.loss))
     critic = Critic(model.critic, taught, nu.lr, turns=nu.turns, clip=0)
-    own, rivals = [model.posterior, model.likelihood, *model.readers], {"critic": critic.group}
+    own, rivals = [model.posterior, model.likelihood, *model.conditioners], {"critic": critic.group}
     if pseudo is None:
         own.append(model.prior)
     else:

@@ -104,5 +104,5 @@ def lagging_vae(
         ],
         watches=[stop],
         encoder=Group(model.posterior),
-        decoder=Group([model.likelihood, model.prior, *model.readers]),
+        decoder=Group([model.likelihood, model.prior, *model.conditioners]),
     )

@@ -128,6 +128,6 @@ def aae(
             Player(lam * fool(critic), moves="encoder", batch="again"),
         ],
         encoder=Group(model.posterior),
-        decoder=Group([model.likelihood, model.prior, *model.readers]),
+        decoder=Group([model.likelihood, model.prior, *model.conditioners]),
         critic=rival.group,
     )

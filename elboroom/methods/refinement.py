@@ -137,5 +137,5 @@ def _taught(model: LatentModel, weight: Weight, teaches: Objective | Term) -> Me
         model,
         players=[Player(nll() + weight * kl(), moves="decoder"), Player(teaches, moves="encoder")],
         encoder=Group(model.posterior),
-        decoder=Group([model.likelihood, model.prior, *model.readers]),
+        decoder=Group([model.likelihood, model.prior, *model.conditioners]),
     )

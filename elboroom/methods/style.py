@@ -191,7 +191,7 @@ def _apart(
     model = model.with_heads(**heads, **{name: rival for name, (rival, _) in rivals.items()})
     if not rivals:
         refuse_idle("without an adversary; remove it", critic_lr=(critic_lr, CRITIC_LR))
-    own = Group([model.posterior, model.prior, model.likelihood, *model.readers, *heads.values()])
+    own = Group([model.posterior, model.prior, model.likelihood, *model.conditioners, *heads.values()])
     theirs = {name: Group(rival, rmsprop(critic_lr)) for name, (rival, _) in rivals.items()}
     chase = [Player(guess, name, rival=True) for name, (_, guess) in rivals.items()]
     return Method(model, [Player(loss, "vae"), *chase], watches=(), vae=own, **theirs)

@@ -89,7 +89,8 @@ def missed(run: Run, made: Any, label: str, to: str | int | None, u: Any = None)
     With the value; none where a map of pairs gives no value of a label, or where a context is read too.
     """
     known = changes(run)
-    label, to = label or next(iter(known), ""), known.get(label or next(iter(known), "")) if to is None else to
+    label = label or next(iter(known), "")
+    to = known.get(label) if to is None else to
     if to is None or run.model.conditioner is not None:
         return 0, ""
     rows = [row for row, one in enumerate(made) if not isinstance(one, str) or one.strip()]  # the others are no sentence

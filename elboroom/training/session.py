@@ -254,7 +254,7 @@ def _train(device: torch.device, autocast: Autocast, ready: Prepared, folder: Pa
     show = bar(ready) if first else Silence(ready)
 
     def rate(step: int) -> float:
-        start, end = method.spell(step, fit.steps)
+        start, end = method.stage_bounds(step, fit.steps)
         return fit.rate(step - start, end - start) * (halving.share if halving else 1.0)
 
     loop = Loop(method, batches, fit.seed, autocast, rate if fit.moves_rate else None, fit.accumulate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -56,6 +57,22 @@ def test_what_is_kept_says_how_it_was_made(
     assert told == made.here()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert made.here()["commit"] == "not kept", "without git a run is kept all the same"
+
+
+def test_code_that_was_changed_since_its_commit_is_said(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, code = tmp_path / "docs" / "results", tmp_path / "elboroom" / "fgim.py"
+    for folder in (here, code.parent):
+        folder.mkdir(parents=True)
+    code.write_text("one\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "one"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(made, "HERE", here)
+    clean = made.here()["commit"]
+    assert "," not in clean
+    code.write_text("two\n")
+    assert made.here()["commit"] == f"{clean}, changed"
 
 
 def test_hours_are_those_of_the_whole_run(made: ModuleType, tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ def test_either_of_two_stages_has_a_curve_of_its_own(pixels: DataSet, tmp_path: 
     stages = card("ae-pretrained-free-bits").build(Parts(pixels.about, Choices(latent=2)), {})
     assert isinstance(stages, Stages)
     assert not stages.ended([True], 3)
-    assert stages.spell(2, 8) == (0, 3)
-    assert stages.spell(3, 8) == (3, 8)
+    assert stages.stage_bounds(2, 8) == (0, 3)
+    assert stages.stage_bounds(3, 8) == (3, 8)
 
 
 def test_the_rate_is_what_steps_take(pixels: DataSet, tmp_path: Path) -> None:
