@@ -215,8 +215,10 @@ def test_of_several_styles_the_report_shows_each(tmp_path: Path) -> None:
         **sizes,
     )
     shown = {exhibit.name: exhibit for exhibit in gallery(run, 40)}
-    said = {a.split(":")[0] for a, _ in shown["transfer"].sentences}
-    assert said == {"bad", "good", "now", "then"}
+    said = [a.split(": ") for a, _ in shown["transfer"].sentences]
+    assert {value for value, _ in said} == {"bad", "good", "now", "then"}
+    telling = {"bad": " bad", "good": " good", "now": " is ", "then": " was "}
+    assert all(telling[value] in text for value, text in said), "each stands under the value that it has"
     assert shown["blocks"].figure is not None, shown["blocks"].reason
     titles = [ax.get_title(loc="left") for ax in shown["blocks"].figure.axes]
     assert [title.split()[-2] for title in titles] == ["mood"] * 3 + ["tense"] * 3
